@@ -1,0 +1,45 @@
+# make demo   compile a kernel and run it on the weights
+# make test   run every test
+# make lint   ruff and pyright
+# make clean  remove what the others made
+#
+# PYTHON=python3.12   the Python that the virtual environment is made with (3.11 or later)
+# TORCH_INDEX=URL     take torch, and only torch, from this index: its default build for Linux brings CUDA along
+PYTHON ?= python3
+TORCH_INDEX ?=
+TEST_WORKERS ?= 2
+
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+# One thread per process: the tests run in $(TEST_WORKERS) processes.
+export OMP_NUM_THREADS ?= 1
+export MKL_NUM_THREADS ?= 1
+
+.PHONY: demo test lint clean
+.DEFAULT_GOAL := demo
+
+demo: $(INSTALLED)
+	$(BIN)/qgpu run examples/dot.cu --grid 1 --block 3 \
+	  --arg 'i32[]:1,2,3' --arg 'i32[]:4,5,6' --arg 'i32[1]' --arg i32:3 \
+	  --backend weights --check --trace
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) tests
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright
+
+clean:
+	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp is written last: an install that was cut short starts over.
+$(INSTALLED): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(if $(TORCH_INDEX),$(PIP) install --quiet --no-deps -c constraints.txt --index-url '$(TORCH_INDEX)' torch)
+	$(PIP) install --quiet -c constraints.txt -e '.[test]'
+	touch $@
