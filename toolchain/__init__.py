@@ -1,0 +1,1 @@
+"""Front ends, code generation drivers and diagnostics of the qgpu compiler."""
