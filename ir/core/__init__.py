@@ -1,0 +1,1 @@
+"""Core data structures of the SIMT IR."""

@@ -1,0 +1,339 @@
+"""The opcode table: one row per opcode, read by verifier, printer, parser, folder and interpreter.
+
+Signatures are patterns over types. An operand or result pattern is a concrete type (`i1`, `i32`), `ptr` (any
+pointer), `slot`, `void`, or a type variable: `T` (an integer), `V` (an integer or a pointer), `A` and `B`
+(integers of a cast). A variable stands for one type per instruction. A result pattern with a variable that no
+operand binds makes the result type part of the instruction (`load`, `sreg`, casts ...).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+ICMP_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+ATOMIC_KINDS = ("add", "min_s", "max_s", "min_u", "max_u", "and", "or", "xor", "xchg")
+SPECIAL_REGISTERS = (
+    *(f"{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"),
+    "laneid",
+    "warpid",
+)
+TRAP_KINDS = ("trap", "barrier", "unreachable")
+EXTENSIONS = ("zero", "sign")
+
+
+class Effect(Enum):
+    """What an instruction does besides computing its result."""
+
+    NONE = "none"
+    READ = "reads memory"
+    WRITE = "writes memory"
+    CONTROL = "control flow, traps and barriers"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a folding function needs to know besides the operands' values: widths in bits, and attributes.
+
+    `operand` is the width of the first operand, `result` the width of the result.
+    """
+
+    operand: int
+    result: int
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+
+Evaluation = Callable[[Shape, Sequence[int]], int | None]
+
+
+@dataclass(frozen=True)
+class AttrInfo:
+    """An attribute: its kind (`int`, `bool`, `enum`, `type`, `block`, `blocks`, `name`, `ints`).
+
+    `choices` lists what an enum may be. `inline` attributes are written bare after the opcode. An attribute with
+    `required` False may be left out.
+    """
+
+    kind: str
+    choices: tuple[str, ...] = ()
+    required: bool = True
+    inline: bool = False
+
+
+@dataclass(frozen=True)
+class OpInfo:
+    """A row of the table.
+
+    `evaluate(shape, values)` gives the result for operand values as unsigned numbers; the caller reduces it
+    modulo 2^result. It gives None where the operation has no value (division by zero). Opcodes without one
+    depend on more than their operands' numbers.
+    """
+
+    name: str
+    summary: str
+    operands: tuple[str, ...] = ()
+    result: str = "void"
+    attrs: Mapping[str, AttrInfo] = field(default_factory=dict)
+    effect: Effect = Effect.NONE
+    commutative: bool = False
+    terminator: bool = False
+    variadic: bool = False
+    evaluate: Evaluation | None = None
+
+    @property
+    def pure(self) -> bool:
+        """Whether the result depends on the operands (or the lane) alone and computing it does nothing else."""
+        return self.effect is Effect.NONE and not self.terminator and self.name not in ("phi", "slot", "get")
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The attributes that name a terminator's successors."""
+        return tuple(name for name, info in self.attrs.items() if info.kind == "block")
+
+    @property
+    def inline_attrs(self) -> tuple[str, ...]:
+        return tuple(name for name, info in self.attrs.items() if info.inline)
+
+
+def to_signed(value: int, width: int) -> int:
+    """The number that `width` bits of `value` mean in two's complement."""
+    value &= (1 << width) - 1
+    return value - (1 << width) if value >> (width - 1) else value
+
+
+def _signed(function: Callable[[int, int], int]) -> Evaluation:
+    return lambda shape, v: function(to_signed(v[0], shape.operand), to_signed(v[1], shape.operand))
+
+
+def _unsigned(function: Callable[[int, int], int]) -> Evaluation:
+    return lambda shape, v: function(v[0], v[1])
+
+
+def _shift(function: Callable[[Shape, int, int], int]) -> Evaluation:
+    """Shifts clamp their amount to the width, as PTX does (PTX ISA, shl and shr)."""
+    return lambda shape, v: function(shape, v[0], min(v[1], shape.operand))
+
+
+def _truncated_division(a: int, b: int) -> int:
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def _division(function: Callable[[int, int], int], signed: bool) -> Evaluation:
+    def evaluate(shape: Shape, v: Sequence[int]) -> int | None:
+        if v[1] == 0:
+            return None
+        if signed:
+            return function(to_signed(v[0], shape.operand), to_signed(v[1], shape.operand))
+        return function(v[0], v[1])
+
+    return evaluate
+
+
+COMPARISONS: dict[str, Callable[[int, int], bool]] = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
+
+
+def compare(predicate: str, a: int, b: int, width: int) -> bool:
+    """An icmp predicate applied to two unsigned numbers of `width` bits."""
+    if predicate.startswith("s"):
+        a, b = to_signed(a, width), to_signed(b, width)
+    return COMPARISONS[predicate[-2:]](a, b)
+
+
+def _icmp(shape: Shape, v: Sequence[int]) -> int:
+    return int(compare(shape.attrs["pred"], v[0], v[1], shape.operand))
+
+
+def _lop3(shape: Shape, v: Sequence[int]) -> int:
+    """Bit i of the result is bit 4a + 2b + c of the table (PTX ISA, lop3: immLut)."""
+    lut = shape.attrs["lut"]
+    result = 0
+    for bit in range(shape.operand):
+        a, b, c = ((value >> bit) & 1 for value in v)
+        result |= ((lut >> (4 * a + 2 * b + c)) & 1) << bit
+    return result
+
+
+def _lane(shape: Shape, v: Sequence[int]) -> int:
+    return v[0]
+
+
+def _binary(name: str, summary: str, evaluate: Evaluation, commutative: bool = False) -> OpInfo:
+    return OpInfo(name, summary, ("T", "T"), "T", commutative=commutative, evaluate=evaluate)
+
+
+_INT = AttrInfo("int")
+_BLOCK = AttrInfo("block")
+_VOLATILE = AttrInfo("bool", required=False)
+
+_ROWS = (
+    _binary("add", "sum modulo 2^width", _unsigned(lambda a, b: a + b), True),
+    _binary("sub", "difference modulo 2^width", _unsigned(lambda a, b: a - b)),
+    _binary("mul", "low half of the product", _unsigned(lambda a, b: a * b), True),
+    _binary("and", "bitwise and", _unsigned(lambda a, b: a & b), True),
+    _binary("or", "bitwise or", _unsigned(lambda a, b: a | b), True),
+    _binary("xor", "bitwise exclusive or", _unsigned(lambda a, b: a ^ b), True),
+    _binary("shl", "shift left; 0 from an amount of width on", _shift(lambda s, a, n: a << n)),
+    _binary("lshr", "logical shift right; 0 from an amount of width on", _shift(lambda s, a, n: a >> n)),
+    _binary(
+        "ashr",
+        "arithmetic shift right; the sign from an amount of width on",
+        _shift(lambda s, a, n: to_signed(a, s.operand) >> n),
+    ),
+    _binary("smin", "signed minimum", _signed(min), True),
+    _binary("smax", "signed maximum", _signed(max), True),
+    _binary("umin", "unsigned minimum", _unsigned(min), True),
+    _binary("umax", "unsigned maximum", _unsigned(max), True),
+    OpInfo(
+        "mulhi_s",
+        "high half of the signed product",
+        ("T", "T"),
+        "T",
+        commutative=True,
+        evaluate=lambda s, v: (to_signed(v[0], s.operand) * to_signed(v[1], s.operand)) >> s.operand,
+    ),
+    OpInfo(
+        "mulhi_u",
+        "high half of the unsigned product",
+        ("T", "T"),
+        "T",
+        commutative=True,
+        evaluate=lambda s, v: (v[0] * v[1]) >> s.operand,
+    ),
+    _binary("sdiv", "signed quotient, rounded to zero", _division(_truncated_division, True)),
+    _binary("udiv", "unsigned quotient", _division(lambda a, b: a // b, False)),
+    _binary(
+        "srem",
+        "signed remainder, with the dividend's sign",
+        _division(lambda a, b: a - b * _truncated_division(a, b), True),
+    ),
+    _binary("urem", "unsigned remainder", _division(lambda a, b: a % b, False)),
+    OpInfo("not", "bitwise complement", ("T",), "T", evaluate=lambda s, v: ~v[0]),
+    OpInfo("popc", "number of bits set", ("T",), "T", evaluate=lambda s, v: v[0].bit_count()),
+    OpInfo(
+        "icmp",
+        "comparison; of pointers into one buffer, by offset",
+        ("V", "V"),
+        "i1",
+        {"pred": AttrInfo("enum", ICMP_PREDICATES, inline=True)},
+        evaluate=_icmp,
+    ),
+    OpInfo(
+        "select",
+        "the second operand where the first is true, else the third",
+        ("i1", "V", "V"),
+        "V",
+        evaluate=lambda s, v: v[1] if v[0] else v[2],
+    ),
+    OpInfo("sext", "sign extension", ("A",), "B", evaluate=lambda s, v: to_signed(v[0], s.operand)),
+    OpInfo("zext", "zero extension", ("A",), "B", evaluate=_lane),
+    OpInfo("trunc", "low bits", ("A",), "B", evaluate=_lane),
+    OpInfo(
+        "lop3",
+        "bitwise function of three operands, bit 4a + 2b + c of `lut` for the bits a, b, c",
+        ("i32", "i32", "i32"),
+        "i32",
+        {"lut": _INT},
+        evaluate=_lop3,
+    ),
+    OpInfo("undef", "an arbitrary value of the result type; the interpreter gives 0", (), "V"),
+    OpInfo("param", "kernel parameter number `index`", (), "V", {"index": AttrInfo("int", inline=True)}),
+    OpInfo("sreg", "special register", (), "i32", {"name": AttrInfo("enum", SPECIAL_REGISTERS, inline=True)}),
+    OpInfo(
+        "ptradd",
+        "pointer with offset + ext(index) * scale + disp bytes; ext is sign or zero extension to 64 bits",
+        ("ptr", "T"),
+        "ptr",
+        {"scale": _INT, "disp": _INT, "signed": AttrInfo("bool")},
+    ),
+    OpInfo(
+        "addrof",
+        "address of a shared or local array",
+        (),
+        "ptr",
+        {"name": AttrInfo("name", inline=True)},
+    ),
+    OpInfo(
+        "load",
+        "value of memory type `type`, extended to the result type as `ext` says where that is wider",
+        ("ptr",),
+        "V",
+        {
+            "type": AttrInfo("type", inline=True),
+            "ext": AttrInfo("enum", EXTENSIONS, False),
+            "volatile": _VOLATILE,
+        },
+        Effect.READ,
+    ),
+    OpInfo(
+        "store",
+        "writes the low bits of the value, as many as memory type `type` has",
+        ("ptr", "V"),
+        "void",
+        {"type": AttrInfo("type", inline=True), "volatile": _VOLATILE},
+        Effect.WRITE,
+    ),
+    OpInfo(
+        "atomicrmw",
+        "read, combine and write in one step; the result is the old value",
+        ("ptr", "T"),
+        "T",
+        {"kind": AttrInfo("enum", ATOMIC_KINDS, inline=True)},
+        Effect.WRITE,
+    ),
+    OpInfo(
+        "phi", "the value of the edge that was taken", (), "V", {"blocks": AttrInfo("blocks")}, variadic=True
+    ),
+    OpInfo("slot", "a per-lane variable; declared in the entry block", (), "slot", {"uniform": _VOLATILE}),
+    OpInfo("set", "writes a slot", ("slot", "V"), "void", effect=Effect.WRITE),
+    OpInfo("get", "reads a slot", ("slot",), "V"),
+    OpInfo(
+        "barrier",
+        "all threads of the thread block wait for each other; `returned` lists the guard's literals that "
+        "only tell lanes which have ended the kernel from those which have not",
+        (),
+        "void",
+        {"returned": AttrInfo("ints", required=False)},
+        Effect.CONTROL,
+    ),
+    OpInfo("br", "goes to a block", (), "void", {"target": _BLOCK}, Effect.CONTROL, terminator=True),
+    OpInfo(
+        "condbr",
+        "goes to `then` where the operand is true, else to `else`",
+        ("i1",),
+        "void",
+        {"then": _BLOCK, "else": _BLOCK},
+        Effect.CONTROL,
+        terminator=True,
+    ),
+    OpInfo(
+        "brany",
+        "goes to `then` if the operand is true in any lane that is active under the block's guard, else to `else`",
+        ("i1",),
+        "void",
+        {"then": _BLOCK, "else": _BLOCK},
+        Effect.CONTROL,
+        terminator=True,
+    ),
+    OpInfo("ret", "ends the kernel for the lanes that run it", effect=Effect.CONTROL, terminator=True),
+    OpInfo(
+        "trap",
+        "stops the launch with a fault",
+        (),
+        "void",
+        {"kind": AttrInfo("enum", TRAP_KINDS, inline=True)},
+        Effect.CONTROL,
+        terminator=True,
+    ),
+)
+
+OPCODES: dict[str, OpInfo] = {row.name: row for row in _ROWS}
