@@ -1,0 +1,1 @@
+"""Back ends: the machine, its reference interpreter, and the compiler from the machine to weights."""

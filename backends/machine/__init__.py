@@ -1,0 +1,1 @@
+"""The SIMT machine: description, block format, firmware, token vocabulary, program."""

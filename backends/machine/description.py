@@ -1,0 +1,188 @@
+"""Machine descriptions: the sizes that a machine is built to, and the shape of the layers that host it."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from pathlib import Path
+from typing import Any
+
+BUFFER_ALIGN_WORDS = 4
+"""Buffers start at a multiple of this many words, so that a descriptor holds the base in units of it."""
+
+DESCRIPTOR_BASE_BITS = 14
+"""Low bits of a buffer descriptor: the base in units of BUFFER_ALIGN_WORDS words; the rest is the size in bytes."""
+
+MAX_MEMORY_WORDS = BUFFER_ALIGN_WORDS << DESCRIPTOR_BASE_BITS
+
+
+class DescriptionError(ValueError):
+    """A machine description that contradicts itself, or that no layer of its model shape can hold."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelShape:
+    """The shape of the host's layers, in the terms of `Qwen3_5TextConfig`.
+
+    The defaults are those of Qwen3.5-0.8B (hidden 1024, 16 + 16 linear heads of 128, intermediate 3584).
+    `intermediate` is an upper bound: the emitted checkpoint takes what its widest layer needs.
+    """
+
+    hidden: int = 1024
+    heads: int = 16
+    head_dim: int = 128
+    intermediate: int = 3584
+
+
+@dataclasses.dataclass(frozen=True)
+class MachineDescription:
+    """The sizes of one SIMT machine. All counts of lanes, warps, rows and blocks are powers of two.
+
+    Attributes:
+        name: what the machine is called in reports and checkpoints.
+        lanes: lanes of a warp.
+        warps: warps of the largest thread block.
+        register_words: 32-bit words of the thread register file; a kernel with R registers (R rounded up to a
+            power of two) runs thread blocks of at most register_words / lanes / R warps.
+        uniform_registers: 32-bit registers that the whole thread block shares, including the host's.
+        predicates: predicate registers of a lane; predicate 0 says that the thread exists.
+        rom_blocks: blocks of program memory.
+        memory_words: 32-bit words of data memory.
+        payload_bits: bits of a value that one token carries.
+        model: shape of the layers that host the machine.
+    """
+
+    name: str
+    lanes: int = 32
+    warps: int = 4
+    register_words: int = 1024
+    uniform_registers: int = 64
+    predicates: int = 8
+    rom_blocks: int = 256
+    memory_words: int = 1024
+    payload_bits: int = 12
+    model: ModelShape = ModelShape()
+
+    def __post_init__(self) -> None:
+        for field in ("lanes", "warps", "register_words", "uniform_registers", "rom_blocks", "memory_words"):
+            value = getattr(self, field)
+            if value < 1 or value & (value - 1):
+                raise DescriptionError(f"machine '{self.name}': {field} = {value} is not a power of two")
+        limits = (
+            ("lanes", 2, 32),
+            ("warps", 1, 32),
+            ("predicates", 2, 16),
+            ("uniform_registers", 4, self.model.head_dim),
+            ("memory_words", 16, MAX_MEMORY_WORDS),
+            ("rom_blocks", 4, 4096),
+            ("payload_bits", 11, 16),
+        )
+        for field, low, high in limits:
+            value = getattr(self, field)
+            if not low <= value <= high:
+                raise DescriptionError(f"machine '{self.name}': {field} = {value} is outside {low}..{high}")
+        if self.register_words < self.lanes * self.warps:
+            raise DescriptionError(
+                f"machine '{self.name}': {self.register_words} register words give {self.lanes * self.warps} "
+                "threads less than one register each"
+            )
+        if self.uniform_registers < self.lanes:
+            raise DescriptionError(
+                f"machine '{self.name}': {self.uniform_registers} uniform registers are fewer than "
+                f"{self.lanes} lanes; the host loads one uniform register a lane"
+            )
+
+    @property
+    def register_rows(self) -> int:
+        """Rows of the register file; a row is one register of one warp."""
+        return self.register_words // self.lanes
+
+    @property
+    def threads(self) -> int:
+        """Threads of the largest thread block."""
+        return self.lanes * self.warps
+
+    @property
+    def parts(self) -> int:
+        """Tokens of the longest encoding of a 32-bit value."""
+        return -(-32 // self.payload_bits)
+
+    def warp_stride(self, registers: int) -> int:
+        """Warps that share the register file when each thread has `registers` registers (a power of two).
+
+        Register r of warp w lies in row r * stride + w.
+
+        Raises:
+            DescriptionError: a single warp already needs more rows than there are.
+        """
+        rounded = 1 << max(0, registers - 1).bit_length()
+        if rounded > self.register_rows:
+            raise DescriptionError(
+                f"machine '{self.name}' has {self.register_rows} registers for a thread; {registers} are needed"
+            )
+        return min(self.warps, self.register_rows // rounded)
+
+
+DEFAULT = MachineDescription("default")
+
+SMALL = MachineDescription(
+    "small",
+    lanes=4,
+    warps=2,
+    register_words=128,
+    uniform_registers=32,
+    predicates=8,
+    rom_blocks=64,
+    memory_words=128,
+    payload_bits=12,
+    model=ModelShape(hidden=1024, heads=4, head_dim=128, intermediate=3584),
+)
+"""A description for tests: the same machine in every unit, with files small enough for four heads a layer."""
+
+BUILTIN = {machine.name: machine for machine in (DEFAULT, SMALL)}
+
+
+def load_description(name_or_path: str) -> MachineDescription:
+    """Return the built-in machine of that name, or read one from a TOML file.
+
+    A file has the fields of MachineDescription at its top level and those of ModelShape in a table `model`;
+    what it leaves out is as in the default machine.
+
+    Raises:
+        DescriptionError: unknown name, unreadable file, unknown field, or a value of the wrong type.
+    """
+    if name_or_path in BUILTIN:
+        return BUILTIN[name_or_path]
+    path = Path(name_or_path)
+    if not path.exists():
+        raise DescriptionError(f"no machine '{name_or_path}': not a file, and not one of {', '.join(BUILTIN)}")
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise DescriptionError(f"{path}: {error}") from error
+    return description_from_table({"name": path.stem, **table}, str(path))
+
+
+def description_from_table(table: dict[str, Any], where: str) -> MachineDescription:
+    """Build a description from plain data (TOML or JSON); `where` names the source in errors.
+
+    Raises:
+        DescriptionError: unknown field, or a value of the wrong type.
+    """
+    table = dict(table)
+    model = table.pop("model", {})
+    if not isinstance(model, dict):
+        raise DescriptionError(f"{where}: model is not a table")
+    shape = _checked(ModelShape, model, f"{where}: model")
+    return MachineDescription(**_checked(MachineDescription, table, where), model=ModelShape(**shape))
+
+
+def _checked(kind: type, table: dict[str, Any], where: str) -> dict[str, Any]:
+    known = {field.name: field.type for field in dataclasses.fields(kind) if field.name != "model"}
+    for key, value in table.items():
+        if key not in known:
+            raise DescriptionError(f"{where}: unknown field '{key}'; known: {', '.join(known)}")
+        wanted = str if known[key] == "str" else int
+        if type(value) is not wanted:
+            raise DescriptionError(f"{where}: {key} must be {wanted.__name__}, not {value!r}")
+    return table

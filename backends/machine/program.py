@@ -1,0 +1,89 @@
+"""The program of one kernel: blocks and what the host has to know to launch it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from qgpu.backends.machine.block import Block
+from qgpu.backends.machine.description import MachineDescription
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A kernel parameter.
+
+    Attributes:
+        name: as in the source, or the PTX name.
+        type: element type for a pointer (`i8` ... `u64`, `void` where not known), else the scalar's type.
+        pointer: whether the argument is a buffer.
+        uniform: uniform registers that hold the argument at launch: for a buffer its descriptor; for a scalar its
+            value, low word first (two registers for 64 bits). Empty where the kernel does not use it.
+    """
+
+    name: str
+    type: str
+    pointer: bool
+    uniform: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Preload:
+    """A special register that the host writes before the launch.
+
+    Attributes:
+        name: `tid.x`, `tid.y`, `tid.z`, `laneid`, `warpid` (one value a thread), or `ntid.x`, `nctaid.y`,
+            `-nctaid.x` (negated, as a count up to zero), `shared`, `zero` (one value a launch).
+        block: for a value a thread: the program block through which the host sends it, one value a lane.
+        uniform: for a value a launch: the uniform register that holds it.
+    """
+
+    name: str
+    block: int | None = None
+    uniform: int | None = None
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """Where a block comes from; line 0 where that is not known."""
+
+    file: str = ""
+    line: int = 0
+    column: int = 0
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel in machine code.
+
+    Attributes:
+        name: entry name as in the PTX (mangled where the source is C++).
+        parameters: in order.
+        preloads: special registers that the host has to write.
+        blocks: program memory from block 0, the entry block, on.
+        lines: source line of each block.
+        registers: thread registers used (before rounding up to a power of two).
+        predicates: predicate registers used, with predicate 0.
+        warp_stride: warps for which the register rows were laid out: the largest thread block in warps.
+        shared_bytes: static shared memory, in bytes.
+        max_threads: bound of threads in a block that the source states (.maxntid), or 0.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    preloads: tuple[Preload, ...]
+    blocks: tuple[Block, ...]
+    lines: tuple[SourceLine, ...]
+    registers: int
+    predicates: int
+    warp_stride: int
+    shared_bytes: int = 0
+    max_threads: int = 0
+
+
+@dataclass(frozen=True)
+class Program:
+    """The content of a .qbin: kernels compiled for one machine description."""
+
+    machine: MachineDescription
+    kernels: tuple[Kernel, ...]
+    source: str = field(default="")
