@@ -1,0 +1,134 @@
+"""NVRTC from the wheel `nvidia-cuda-nvrtc`, through ctypes: neither a toolkit nor a GPU is needed.
+
+API: https://docs.nvidia.com/cuda/nvrtc, "User Interface".
+"""
+
+import ctypes
+import os
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from qgpu.toolchain.cuda.headers import HEADERS
+from qgpu.toolchain.cuda.log import parse_log, plain_lines
+from qgpu.toolchain.cuda.options import CudaOptions, Ptx
+from qgpu.toolchain.diagnostics import DiagnosticError, Source, failure
+
+_WHEELS = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
+_LIBRARY = re.compile(r"^(libnvrtc\.so\.\d+|nvrtc64_\d+_\d+\.dll)$")
+_BUILTINS = re.compile(r"^(libnvrtc-builtins\.so\.[\d.]+|nvrtc-builtins64_\d+\.dll)$")
+_SUCCESS, _COMPILATION_ERROR = 0, 6
+
+
+def compile_to_ptx(source: Source, options: CudaOptions) -> Ptx:
+    """Compile a CUDA source to PTX with line information.
+
+    Raises DiagnosticError with the compiler's errors, placed in the user's file, or where NVRTC is missing.
+    """
+    if "\0" in source.text:
+        raise failure("the source contains a NUL character", file=source.name)
+    program = _Program(_load(), source)
+    try:
+        status = program.compile(_arguments(source, options))
+        log = program.log()
+        diagnostics = parse_log(log)
+        if status == _SUCCESS:
+            return Ptx(program.ptx(), diagnostics)
+    finally:
+        program.destroy()
+    if status == _COMPILATION_ERROR and any(found.severity == "error" for found in diagnostics):
+        raise DiagnosticError(*diagnostics)
+    reason, *notes = plain_lines(log) or [program.error_string(status)]
+    raise failure(f"NVRTC failed: {reason}", *notes, file=source.name)
+
+
+def find_library() -> tuple[Path, Path] | None:
+    """The paths of NVRTC and of its builtins, which it loads by name; None where no wheel brings them."""
+    files = [path for wheel in _WHEELS for path in _files_of(wheel)]
+    library = next((path for path in files if _LIBRARY.match(path.name)), None)
+    builtins = next((path for path in files if _BUILTINS.match(path.name)), None)
+    return (library, builtins) if library and builtins else None
+
+
+def _files_of(wheel: str) -> Iterator[Path]:
+    try:
+        distribution = metadata.distribution(wheel)
+    except metadata.PackageNotFoundError:
+        return
+    for file in distribution.files or ():
+        yield Path(str(file.locate()))
+
+
+@cache
+def _load() -> ctypes.CDLL:
+    found = find_library()
+    if found is None:
+        raise failure(
+            "NVRTC, the CUDA compiler, is not installed",
+            f"it comes with the Python package {_WHEELS[0]}",
+            "PTX and IR files are compiled without it",
+        )
+    library, builtins = found
+    try:
+        ctypes.CDLL(str(builtins), mode=ctypes.RTLD_GLOBAL)
+        return ctypes.CDLL(str(library))
+    except OSError as error:
+        raise failure(f"NVRTC, the CUDA compiler, cannot be loaded: {error}") from error
+
+
+def _arguments(source: Source, options: CudaOptions) -> list[str]:
+    folders = [Path(source.name).parent, *options.include_dirs]
+    return [
+        f"--gpu-architecture={options.architecture}",
+        "-lineinfo",
+        *(f"--define-macro={define}" for define in options.defines),
+        *(f"--include-path={folder}" for folder in folders),
+    ]
+
+
+class _Program:
+    """An nvrtcProgram. Its text arguments are kept alive for as long as the library may read them."""
+
+    def __init__(self, library: ctypes.CDLL, source: Source) -> None:
+        self._library = library
+        self._handle = ctypes.c_void_p()
+        text, name = source.text.encode(), os.fsencode(source.name)
+        contents, names = _strings(HEADERS.values()), _strings(HEADERS)
+        self._check(
+            library.nvrtcCreateProgram(ctypes.byref(self._handle), text, name, len(HEADERS), contents, names)
+        )
+
+    def compile(self, arguments: list[str]) -> int:
+        return self._library.nvrtcCompileProgram(self._handle, len(arguments), _strings(arguments))
+
+    def log(self) -> str:
+        return self._text("nvrtcGetProgramLogSize", "nvrtcGetProgramLog")
+
+    def ptx(self) -> str:
+        return self._text("nvrtcGetPTXSize", "nvrtcGetPTX")
+
+    def destroy(self) -> None:
+        self._library.nvrtcDestroyProgram(ctypes.byref(self._handle))
+
+    def error_string(self, status: int) -> str:
+        function = self._library.nvrtcGetErrorString
+        function.restype = ctypes.c_char_p
+        return function(status).decode()
+
+    def _text(self, size_function: str, text_function: str) -> str:
+        size = ctypes.c_size_t()
+        self._check(getattr(self._library, size_function)(self._handle, ctypes.byref(size)))
+        buffer = ctypes.create_string_buffer(size.value)
+        self._check(getattr(self._library, text_function)(self._handle, buffer))
+        return buffer.value.decode(errors="replace")
+
+    def _check(self, status: int) -> None:
+        if status != _SUCCESS:
+            raise failure(f"NVRTC failed: {self.error_string(status)}")
+
+
+def _strings(texts: Iterable[str]) -> ctypes.Array:
+    encoded = [os.fsencode(text) for text in texts]
+    return (ctypes.c_char_p * len(encoded))(*encoded)
