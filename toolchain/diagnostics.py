@@ -136,8 +136,10 @@ def _render_one(diagnostic: Diagnostic, program: str, colour: bool) -> Iterator[
     severity, message = diagnostic.severity, diagnostic.message
     of_no_place = diagnostic.file is None and severity == "note"
     place = "" if of_no_place else paint(_BOLD, f"{_place(diagnostic, program)}: ")
-    yield place + paint(_COLOUR[severity], f"{severity}: ") + (
-        message if severity == "note" else paint(_BOLD, message)
+    yield (
+        place
+        + paint(_COLOUR[severity], f"{severity}: ")
+        + (message if severity == "note" else paint(_BOLD, message))
     )
     if diagnostic.source_line is not None:
         yield diagnostic.source_line
