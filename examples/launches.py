@@ -1,23 +1,18 @@
-"""Launches of every kernel in this folder, each with what it must leave in memory.
+"""Launches of every kernel in this folder, for tests and benchmarks of any backend.
 
-`LAUNCHES` is a table for tests and benchmarks of any backend. The first launch of a kernel is tiny (a handful of
-threads, at most five elements), so that it suits a backend that takes seconds; the later ones take the corners:
-a warp that is partly filled, several warps, several thread blocks, negative numbers, numbers of one, two and three
-12-bit parts, and arithmetic that wraps at 32 bits.
-
-What is expected is written with numpy from the meaning of a kernel (the comment at the top of its .cu file), not
-from its code. Needs numpy alone.
+The first launch of a kernel is tiny (a handful of threads, at most five elements), so that it suits a backend
+that takes seconds. The later ones take the corners: a warp that is partly filled, several warps, several thread
+blocks, negative numbers, numbers of one, two and three 12-bit parts, and arithmetic that wraps at 32 bits. What
+a launch must leave in memory is `Launch.expect()`. Needs numpy alone.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from oracles import Array, Parameter, expect
 
-Array = NDArray[np.generic]
-Parameter = Array | int
 Dim3 = tuple[int, int, int]
 
 HERE = Path(__file__).parent
@@ -27,8 +22,8 @@ HERE = Path(__file__).parent
 class Launch:
     """One launch: `kernel<<<grid, block>>>(*args)`.
 
-    `args` are in the order of the kernel's parameters: an int for a 32-bit scalar, a one-dimensional read-only array
-    for a pointer (int32, uint32 or int8, as the kernel declares it), which holds the buffer's contents before the
+    `args` are in the order of the kernel's parameters: an int for a 32-bit scalar; for a pointer a read-only
+    array of one dimension (int32, uint32 or int8, as the kernel declares it), the buffer's contents before the
     launch.
     """
 
@@ -62,163 +57,8 @@ class Launch:
         return expect(self.kernel, self.args)
 
 
-def expect(kernel: str, args: Sequence[Parameter]) -> list[Array]:
-    """What a launch of `kernel` that covers all its elements makes of its array arguments.
-
-    Returns one new array per array in `args`, in their order, of the same shape and dtype; those that the kernel
-    only reads come back with the contents they had. Raises KeyError where no such kernel is in this folder.
-    """
-    copies = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
-    ORACLES[kernel](*copies)
-    return [copy for copy in copies if isinstance(copy, np.ndarray)]
-
-
-# What each kernel means. An oracle changes the arrays it is given, as the kernel does.
-
-
-def _wide(values: Array) -> NDArray[np.int64]:
-    """As 64-bit integers, whose sums and products are right modulo 2**32 even where they overflow."""
-    return values.astype(np.int64)
-
-
-def _wrap(values: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The low 32 bits, read as a signed number."""
-    return values.astype(np.uint32).view(np.int32)
-
-
-def _vecadd(a: Array, b: Array, c: Array, n: int) -> None:
-    c[:n] = _wrap(_wide(a[:n]) + _wide(b[:n]))
-
-
-def _saxpy(alpha: int, x: Array, y: Array, n: int) -> None:
-    y[:n] = _wrap(alpha * _wide(x[:n]) + _wide(y[:n]))
-
-
-def _dot(a: Array, b: Array, out: Array, n: int) -> None:
-    out[:1] = _wrap(_wide(out[:1]) + np.dot(_wide(a[:n]), _wide(b[:n])))
-
-
-def _matvec(a: Array, x: Array, y: Array, rows: int, columns: int) -> None:
-    matrix = _wide(a[: rows * columns]).reshape(rows, columns)
-    y[:rows] = _wrap(matrix @ _wide(x[:columns]))
-
-
-def _matmul(a: Array, b: Array, c: Array, rows: int, inner: int, columns: int) -> None:
-    left = _wide(a[: rows * inner]).reshape(rows, inner)
-    right = _wide(b[: inner * columns]).reshape(inner, columns)
-    c[: rows * columns] = _wrap(left @ right).ravel()
-
-
-def _transpose(source: Array, out: Array, rows: int, columns: int) -> None:
-    out[: rows * columns] = source[: rows * columns].reshape(rows, columns).T.ravel()
-
-
-def _relu(x: Array, y: Array, n: int) -> None:
-    y[:n] = np.maximum(_wide(x[:n]), 0)
-
-
-def _maximum(x: Array, out: Array, n: int) -> None:
-    out[0] = np.max(_wide(x[:n]))
-
-
-def _running_sum(x: Array, out: Array, n: int) -> None:
-    out[:n] = _wrap(np.cumsum(_wide(x[:n])))
-
-
-def _histogram(values: Array, counts: Array, n: int, bins: int) -> None:
-    seen = _wide(values[:n])
-    inside = seen[(seen >= 0) & (seen < bins)]
-    counts[:bins] = _wrap(_wide(counts[:bins]) + np.bincount(inside, minlength=bins))
-
-
-def _collatz(start: Array, steps: Array, n: int) -> None:
-    x = _wide(start[:n])
-    steps[:n] = 0
-    while np.any(going := x != 1):
-        steps[:n] = _wide(steps[:n]) + going
-        x = np.where(going, np.where(x % 2 == 1, 3 * x + 1, x // 2) % 2**32, x)
-
-
-def _gcd(a: Array, b: Array, out: Array, n: int) -> None:
-    out[:n] = np.gcd(_wide(a[:n]), _wide(b[:n]))
-
-
-def _popcount(x: Array, out: Array, n: int) -> None:
-    out[:n] = np.bitwise_count(x[:n].astype(np.uint32))
-
-
-def _string_length(text: Array, lengths: Array, width: int, rows: int) -> None:
-    table = text[: rows * width].reshape(rows, width)
-    ended = np.column_stack([table == 0, np.ones(rows, dtype=bool)])
-    lengths[:rows] = np.argmax(ended, axis=1)
-
-
-def _to_upper(text: Array, out: Array, n: int) -> None:
-    out[:n] = np.frombuffer(text[:n].tobytes().upper(), dtype=np.int8)
-
-
-def _piecewise(a: Array, b: Array, out: Array, zeros: Array, limit: int, n: int) -> None:
-    x, y = _wide(a[:n]), _wide(b[:n])
-    cases = [(x < 0) & (x % 2 == 1), x < 0, x == 0, x < limit]
-    out[:n] = _wrap(np.select(cases, [-x, x + y, _wide(out[:n]), x * y], np.full(n, limit, dtype=np.int64)))
-    zeros[:1] = _wrap(_wide(zeros[:1]) + np.count_nonzero(x == 0))
-    b[:n] = _wrap(np.where((x > 0) & (x >= limit), x - limit, y))
-
-
-def _find_first(table: Array, where: Array, rows: int, columns: int, key: int) -> None:
-    hits = table[: rows * columns].reshape(rows, columns) == key
-    where[:rows] = np.where(hits.any(axis=1), np.argmax(hits, axis=1), -1)
-
-
-def _ping_pong(source: Array, target: Array, n: int, steps: int) -> None:
-    buffers = (source, target)
-    for step in range(steps):
-        cells = _wide(buffers[step % 2][:n])
-        buffers[(step + 1) % 2][:n] = _wrap(np.roll(cells, 1) + np.roll(cells, -1))
-
-
-ORACLES: dict[str, Callable[..., None]] = {
-    "collatz": _collatz,
-    "dot": _dot,
-    "find_first": _find_first,
-    "gcd": _gcd,
-    "histogram": _histogram,
-    "matmul": _matmul,
-    "matvec": _matvec,
-    "maximum": _maximum,
-    "piecewise": _piecewise,
-    "ping_pong": _ping_pong,
-    "popcount": _popcount,
-    "relu": _relu,
-    "running_sum": _running_sum,
-    "saxpy": _saxpy,
-    "string_length": _string_length,
-    "to_upper": _to_upper,
-    "transpose": _transpose,
-    "vecadd": _vecadd,
-}
-
-
-# The launches.
-
-# Around the edges of 12, 24 and 32 bits, where a number takes one 12-bit part more, or a sign or a wrap comes in.
-EDGES = (
-    0,
-    1,
-    -1,
-    2047,
-    2048,
-    4095,
-    4096,
-    -2048,
-    -4096,
-    8388607,
-    16777215,
-    16777216,
-    -16777216,
-    2**31 - 1,
-    -(2**31),
-)
+# Around 12, 24 and 32 bits, where a number takes one 12-bit part more, changes its sign or wraps.
+EDGES = (0, 1, -1, 2047, 2048, 4095, 4096, -2048, -4096, 2**24 - 1, 2**24, -(2**24), 2**31 - 1, -(2**31))
 
 
 def _i32(*values: int) -> Array:
@@ -233,6 +73,10 @@ def _zeros(n: int) -> Array:
     return np.zeros(n, dtype=np.int32)
 
 
+def _uzeros(n: int) -> Array:
+    return np.zeros(n, dtype=np.uint32)
+
+
 def _some(seed: int, n: int, low: int = -(2**31), high: int = 2**31) -> Array:
     """`n` numbers from low to high - 1, the same on every call with the same seed."""
     return np.random.default_rng(seed).integers(low, high, n).astype(np.int32)
@@ -241,7 +85,7 @@ def _some(seed: int, n: int, low: int = -(2**31), high: int = 2**31) -> Array:
 def _mixed(seed: int, n: int) -> Array:
     """`n` numbers of very different sizes: the edges first, then some of every bit length."""
     sizes = np.random.default_rng(seed + 1000).integers(0, 32, n)
-    values = _wide(_some(seed, n)) >> sizes
+    values = _some(seed, n).astype(np.int64) >> sizes
     values[: len(EDGES)] = EDGES[:n]
     return values.astype(np.int32)
 
@@ -313,7 +157,7 @@ LAUNCHES: tuple[Launch, ...] = (
     _launch("collatz", "three numbers", 1, 3, _u32(1, 2, 3), _zeros(3), 3),
     _launch("collatz", "part of a warp", 1, 16, _u32(*range(1, 13)), _some(33, 13), 12),
     _launch("collatz", "two blocks", 2, 3, _u32(9, 1, 16, 5, 4096), _zeros(5), 5),
-    _launch("gcd", "two pairs", 1, 2, _u32(6, 9), _u32(4, 3), _u32(0, 0), 2),
+    _launch("gcd", "two pairs", 1, 2, _u32(6, 9), _u32(4, 3), _uzeros(2), 2),
     _launch(
         "gcd",
         "zeros and large ones",
@@ -321,12 +165,10 @@ LAUNCHES: tuple[Launch, ...] = (
         8,
         _u32(0, 5, 0, 2**31, 3 * 2**30, 4097, 2**24),
         _u32(0, 0, 7, 2**30, 2**31, 4097, 3 * 2**22),
-        _zeros(8).view(np.uint32),
+        _uzeros(8),
         7,
     ),
-    _launch(
-        "gcd", "two blocks", 2, 4, _u32(12, 1, 35, 8, 27, 14), _u32(18, 9, 21, 8, 6, 0), _u32(*[0] * 6), 6
-    ),
+    _launch("gcd", "two blocks", 2, 4, _u32(12, 1, 35, 8, 27, 14), _u32(18, 9, 21, 8, 6, 0), _uzeros(6), 6),
     _launch("popcount", "three numbers", 1, 3, _u32(0, 1, 6), _zeros(3), 3),
     _launch("popcount", "edges", 1, 16, _mixed(34, 15).view(np.uint32), _some(35, 16), 15),
     _launch("popcount", "two blocks", 2, 4, _mixed(36, 8).view(np.uint32)[::-1].copy(), _zeros(8), 8),
@@ -353,7 +195,7 @@ LAUNCHES: tuple[Launch, ...] = (
     ),
     _launch("to_upper", "two blocks", 2, 5, _text("hello, gpu", width=10), _text("", width=12), 10),
     _launch("piecewise", "all five pieces", 1, 5, *_pieces((-3, -4, 0, 2, 9)), 7, 5),
-    _launch("piecewise", "edges", 1, 20, *_pieces(EDGES), 4096, 15),
+    _launch("piecewise", "edges", 1, 20, *_pieces(EDGES), 4096, len(EDGES)),
     _launch("piecewise", "two blocks", 2, 20, *_pieces(_some(38, 37, -4, 5).tolist()), 3, 37),
     _launch("find_first", "two rows", 1, 2, _i32(1, 2, 3, 4), _zeros(2), 2, 2, 4),
     _launch("find_first", "part of a warp", 1, 12, _some(39, 60, 0, 6), _some(40, 11), 10, 6, 5),
