@@ -23,14 +23,16 @@ from qgpu.ir.core.types import (
     slot,
 )
 from qgpu.ir.core.values import FALSE, TRUE, Argument, Constant, Literal, Location, Value
+from qgpu.ir.parser import ParseError, parse_function, parse_module
+from qgpu.ir.verifier import VerifyError, verify
 
 __all__ = [
     "FALSE",
     "I1",
+    "I8",
     "I16",
     "I32",
     "I64",
-    "I8",
     "OPCODES",
     "TRUE",
     "VOID",
@@ -47,14 +49,18 @@ __all__ = [
     "Location",
     "Module",
     "OpInfo",
+    "ParseError",
     "PtrType",
     "Shape",
     "SlotType",
     "Type",
     "Value",
+    "VerifyError",
     "compare",
     "constant",
     "integer",
+    "parse_function",
+    "parse_module",
     "parse_type",
     "print_function",
     "print_instruction",
@@ -62,4 +68,5 @@ __all__ = [
     "ptr",
     "slot",
     "to_signed",
+    "verify",
 ]

@@ -96,7 +96,7 @@ class Function:
         return result
 
     def erase_block(self, block: BasicBlock) -> None:
-        """Takes a block out; phis of its successors lose its pairs. Its values must have no uses elsewhere."""
+        """Takes a block out, and its pairs off its successors' phis; its values must be unused elsewhere."""
         for successor in block.successors:
             for phi in successor.phis:
                 phi.remove_incoming(block)

@@ -17,7 +17,7 @@ class Instruction(Value):
     """One operation, and the value it computes (type void where it computes none).
 
     `attrs` holds what the opcode's row lists: predicates, memory types, branch targets (as blocks), a phi's
-    incoming blocks. Operands are changed through `operands = ...` or `replace_operand`, which keep uses right.
+    incoming blocks. Operands are changed through `operands = ...` or `replace_operand`, which keep the uses.
     """
 
     def __init__(

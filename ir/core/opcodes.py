@@ -52,8 +52,8 @@ Evaluation = Callable[[Shape, Sequence[int]], int | None]
 class AttrInfo:
     """An attribute: its kind (`int`, `bool`, `enum`, `type`, `block`, `blocks`, `name`, `ints`).
 
-    `choices` lists what an enum may be. `inline` attributes are written bare after the opcode. An attribute with
-    `required` False may be left out.
+    `choices` lists what an enum may be. `inline` attributes are written bare after the opcode. An attribute
+    that is not `required` may be left out.
     """
 
     kind: str
@@ -84,7 +84,7 @@ class OpInfo:
 
     @property
     def pure(self) -> bool:
-        """Whether the result depends on the operands (or the lane) alone and computing it does nothing else."""
+        """Whether the result depends on the operands (or the lane) alone and nothing else happens."""
         return self.effect is Effect.NONE and not self.terminator and self.name not in ("phi", "slot", "get")
 
     @property
@@ -317,7 +317,7 @@ _ROWS = (
     ),
     OpInfo(
         "brany",
-        "goes to `then` if the operand is true in any lane that is active under the block's guard, else to `else`",
+        "goes to `then` if the operand is true in any lane active under the block's guard, else to `else`",
         ("i1",),
         "void",
         {"then": _BLOCK, "else": _BLOCK},

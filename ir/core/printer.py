@@ -13,7 +13,7 @@ from qgpu.ir.core.values import Constant, Location, Value
 
 
 def number_values(function: Function) -> dict[int, str]:
-    """The printed name of each value, by id: its own where no other has it, else a number in program order."""
+    """The printed name of each value, by id: its own if no other has it, else a number in program order."""
     values: list[Value] = [*function.args]
     values += [i for block in function.blocks for i in block.instructions if i.type is not VOID]
     taken = {value.name for value in values if value.name}

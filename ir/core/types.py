@@ -57,7 +57,7 @@ class PtrType(Type):
 
 @dataclass(frozen=True)
 class SlotType(Type):
-    """A per-lane variable that holds an `element`; `set` writes it under the block's guard, `get` reads it."""
+    """A per-lane variable: `set` writes it under the block's guard, `get` reads it."""
 
     element: Type
 
