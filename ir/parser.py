@@ -1,4 +1,4 @@
-"""Parser for the textual form of the IR (docs/ir.md): a tokenizer and recursive descent, one line of lookahead."""
+"""Parser for the textual form of the IR (docs/ir.md): a tokenizer and recursive descent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ParseError(Exception):
 
 @dataclass(frozen=True)
 class Token:
-    """A lexical unit; `kind` is `string`, `number`, `value`, `symbol`, `word`, `end`, or the punctuation itself."""
+    """A lexical unit; `kind` is `string`, `number`, `value`, `symbol`, `word`, `end`, or the mark itself."""
 
     kind: str
     text: str

@@ -18,7 +18,7 @@ LINEARISED_ONLY = ("brany", "get", "set", "slot")
 
 
 class VerifyError(Exception):
-    """A function breaks a rule of the IR. `block` and `instruction` say where, as far as there is such a place."""
+    """A function breaks a rule of the IR, in `block` and `instruction` where the rule is about one."""
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from qgpu.ir.core.function import Function
 
 
 def postorder(function: Function) -> list[BasicBlock]:
-    """The blocks reachable from the entry, each after the successors that a depth-first walk reaches from it."""
+    """The blocks reachable from the entry, each after those a depth-first walk reaches from it."""
     return graph.postorder(function.entry, lambda block: block.successors)
 
 

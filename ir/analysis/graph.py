@@ -60,7 +60,7 @@ def immediate_dominators(order: Sequence[Node], predecessors: Edges[Node]) -> di
 
 
 def strongly_connected_components(nodes: Sequence[Node], successors: Edges[Node]) -> list[list[Node]]:
-    """The components, each in the order of `nodes`, those without edges out of them to others first (Kosaraju)."""
+    """The components, each in the order of `nodes`; one comes after those it has edges to (Kosaraju)."""
     known = set(nodes)
     inside: Edges[Node] = lambda node: [other for other in successors(node) if other in known]  # noqa: E731
     finished: dict[Node, None] = {}

@@ -55,8 +55,8 @@ class PostDominatorTree:
     def control_dependences(self, branch: BasicBlock) -> dict[BasicBlock, list[BasicBlock]]:
         """For each successor of a branching block the blocks that run because it was chosen.
 
-        Those are the blocks on the path up the tree from the successor to the branch's immediate post-dominator,
-        which is left out (Ferrante, Ottenstein, Warren 1987).
+        Those are the blocks on the path up the tree from the successor to the branch's immediate
+        post-dominator, which is left out (Ferrante, Ottenstein, Warren 1987).
         """
         result: dict[BasicBlock, list[BasicBlock]] = {}
         for successor in branch.successors:

@@ -1,4 +1,4 @@
-"""Transformations of the IR, one pass per file, and the pipeline that brings a kernel to the machine's form."""
+"""Transformations of the IR, one pass per file, and the pipeline that prepares a kernel for the machine."""
 
 from qgpu.ir.passes.manager import Pass, PassManager
 

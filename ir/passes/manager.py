@@ -35,9 +35,9 @@ def print_to_stderr(text: str) -> None:
 class PassManager:
     """Runs passes in order over every function.
 
-    With `verify` the function is verified before the first pass and after each (VerifyError is a defect of the
-    pass before it). `print_after` names the passes after which the function is dumped; `print_after_all` dumps
-    after each. Dumps go to `on_print`, by default to the standard error stream.
+    With `verify` the function is verified before the first pass and after each; a VerifyError is a defect of
+    the pass before it. `print_after` names the passes after which the function is dumped, `print_after_all`
+    means all of them. Dumps go to `on_print`, by default to the standard error stream.
     """
 
     passes: Sequence[Pass]
@@ -49,7 +49,8 @@ class PassManager:
     def run(self, unit: Module | Function) -> bool:
         """Runs all passes; True where any of them changed anything."""
         functions = unit.functions if isinstance(unit, Module) else [unit]
-        return any([self._run_function(function) for function in functions])
+        changed = [self._run_function(function) for function in functions]
+        return any(changed)
 
     def _run_function(self, function: Function) -> bool:
         changed = False
