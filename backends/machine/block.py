@@ -14,6 +14,7 @@ The result R leaves as tokens and is committed to the block's destinations when 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from dataclasses import dataclass
 
 from qgpu.backends.machine.description import MachineDescription
@@ -23,16 +24,16 @@ OPS: dict[str, str] = {
     "lop3": "bitwise function of X, Y, Z by the truth table `lut` (index 4 X + 2 Y + Z, as PTX lop3.immLut)",
     "shl": "X << Y; 0 where Y, unsigned, is 32 or more",
     "shr": "X >> Y, filled with 0, or with bit 31 of X where `signed`; Y of 32 and more shifts all bits out",
-    "cmp": "1 where the relation of X and Y (signed where `signed`) is one of cond_lt, cond_eq, cond_gt, else 0",
+    "cmp": "1 where the relation of X and Y (signed where `signed`) is a set one of cond_lt, _eq, _gt, else 0",
     "pick": "X where that relation holds, else Y (minimum and maximum)",
     "select": "X where bit 0 of Z is 1, else Y",
-    "merge": "X with the byte (width8) or half word (width16) that the address selects replaced by low bits of Y",
+    "merge": "X with the addressed byte (width8) or half word (width16) replaced by low bits of Y",
     "popc": "number of one bits of X",
 }
 """The operations of the arithmetic unit; `op` of a block is one of these names."""
 
 FAULTS = ("out-of-bounds", "misaligned", "barrier", "trap", "assert")
-"""Fault kinds, in the order of their tokens. The first two are the address unit's; a trap block names its own."""
+"""Fault kinds in the order of their tokens: first the address unit's two; a trap block names its own."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Field:
     choices: tuple[str, ...] = ()
 
 
+@functools.cache
 def block_fields(machine: MachineDescription) -> tuple[Field, ...]:
     """Return the fields of a block in row order for a machine; their widths follow from its sizes."""
     register = max(_bits(machine.register_rows), _bits(machine.uniform_registers))
@@ -87,7 +89,7 @@ def block_fields(machine: MachineDescription) -> tuple[Field, ...]:
         Field("m_signed", flag, "m_sub_to_x extends the sign"),
         Field("width8", flag, "the access is one byte"),
         Field("width16", flag, "the access is two bytes, aligned to two"),
-        Field("check", flag, "the access is checked: bounds of D, alignment to its width (4 without a width flag)"),
+        Field("check", flag, "the access is checked: bounds of D, and alignment (to 4 without a width flag)"),
         Field("i_unsigned", flag, "I is unsigned: with a high bit set it is out of bounds"),
         Field("op", len(OPS), "operation", tuple(OPS)),
         Field("lut", 8, "truth table of lop3"),
@@ -98,7 +100,7 @@ def block_fields(machine: MachineDescription) -> tuple[Field, ...]:
         Field("dest", register, "destination: register row of warp 0, or uniform register"),
         Field("wr_reg", flag, "R goes to the thread register `dest`"),
         Field("wr_uni", flag, "R goes to the uniform register `dest`"),
-        Field("dest_lane", flag, "the uniform destination is `dest` + lane (firmware; dest is a multiple of lanes)"),
+        Field("dest_lane", flag, "the uniform destination is `dest` + lane (firmware; `dest` % lanes = 0)"),
         Field("wr_mem", flag, "R goes to the addressed memory word"),
         Field("wr_pred", flag, "R != 0 goes to predicate `dest_pred` of the lane"),
         Field("dest_pred", _bits(machine.predicates), "destination predicate"),

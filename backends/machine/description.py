@@ -11,7 +11,7 @@ BUFFER_ALIGN_WORDS = 4
 """Buffers start at a multiple of this many words, so that a descriptor holds the base in units of it."""
 
 DESCRIPTOR_BASE_BITS = 14
-"""Low bits of a buffer descriptor: the base in units of BUFFER_ALIGN_WORDS words; the rest is the size in bytes."""
+"""Low bits of a buffer descriptor: the base in units of BUFFER_ALIGN_WORDS words; the rest is the bytes."""
 
 MAX_MEMORY_WORDS = BUFFER_ALIGN_WORDS << DESCRIPTOR_BASE_BITS
 
@@ -118,7 +118,7 @@ class MachineDescription:
         rounded = 1 << max(0, registers - 1).bit_length()
         if rounded > self.register_rows:
             raise DescriptionError(
-                f"machine '{self.name}' has {self.register_rows} registers for a thread; {registers} are needed"
+                f"machine '{self.name}' has {self.register_rows} registers a thread; {registers} are needed"
             )
         return min(self.warps, self.register_rows // rounded)
 
@@ -155,7 +155,9 @@ def load_description(name_or_path: str) -> MachineDescription:
         return BUILTIN[name_or_path]
     path = Path(name_or_path)
     if not path.exists():
-        raise DescriptionError(f"no machine '{name_or_path}': not a file, and not one of {', '.join(BUILTIN)}")
+        raise DescriptionError(
+            f"no machine '{name_or_path}': not a file, and not one of {', '.join(BUILTIN)}"
+        )
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -1,7 +1,7 @@
 """Firmware: blocks that every machine has, so that the host speaks to it in the tokens of a launch.
 
 The host uploads data by starting a firmware block and sending, as value tokens, the results that its lanes
-should have; the machine commits them like its own. READ is a firmware block whose results the machine computes.
+should have; the machine commits them like its own. READ is a firmware block whose results it computes itself.
 Firmware blocks have the ids from `rom_blocks` on.
 """
 
@@ -41,13 +41,19 @@ def firmware_blocks(machine: MachineDescription) -> tuple[Firmware, ...]:
     address = {"lane_to_i4": 1, "b": HOST_ADDRESS, "b_uniform": 1, "b_to_j": 1}
     fixed = (
         Firmware("launch", Block(next=ENTRY_BLOCK), "begin the launch: go to the entry block"),
-        Firmware("addr", Block(visit=1, scalar=1, wr_uni=1, dest=HOST_ADDRESS), "set the byte address of READ and WRITE"),
+        Firmware(
+            "addr",
+            Block(visit=1, scalar=1, wr_uni=1, dest=HOST_ADDRESS),
+            "set the byte address of READ and WRITE",
+        ),
         Firmware(
             "read",
             Block(visit=1, m_to_x=1, one_to_y=1, next_exit=1, **address),
             "answer with the words at address + 4 lane, from the current lane to the last, then EXIT",
         ),
-        Firmware("write", Block(visit=1, wr_mem=1, next_exit=1, **address), "store words at address + 4 lane"),
+        Firmware(
+            "write", Block(visit=1, wr_mem=1, next_exit=1, **address), "store words at address + 4 lane"
+        ),
         Firmware("exists", Block(visit=1, all_warps=1, wr_pred=1, dest_pred=0), "say which threads exist"),
     )
     groups = tuple(

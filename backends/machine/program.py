@@ -16,8 +16,8 @@ class Parameter:
         name: as in the source, or the PTX name.
         type: element type for a pointer (`i8` ... `u64`, `void` where not known), else the scalar's type.
         pointer: whether the argument is a buffer.
-        uniform: uniform registers that hold the argument at launch: for a buffer its descriptor; for a scalar its
-            value, low word first (two registers for 64 bits). Empty where the kernel does not use it.
+        uniform: uniform registers that hold the argument at launch: for a buffer its descriptor; for a scalar
+            its value, low word first (two registers for 64 bits). Empty where the kernel does not use it.
     """
 
     name: str
