@@ -24,7 +24,7 @@ OPS: dict[str, str] = {
     "lop3": "bitwise function of X, Y, Z by the truth table `lut` (index 4 X + 2 Y + Z, as PTX lop3.immLut)",
     "shl": "X << Y; 0 where Y, unsigned, is 32 or more",
     "shr": "X >> Y, filled with 0, or with bit 31 of X where `signed`; Y of 32 and more shifts all bits out",
-    "cmp": "1 where the relation of X and Y (signed where `signed`) is a set one of cond_lt, _eq, _gt, else 0",
+    "cmp": "1 where the relation of X and Y (signed where `signed`) is one of cond_lt, _eq, _gt, else 0",
     "pick": "X where that relation holds, else Y (minimum and maximum)",
     "select": "X where bit 0 of Z is 1, else Y",
     "merge": "X with the addressed byte (width8) or half word (width16) replaced by low bits of Y",

@@ -7,6 +7,7 @@ Firmware blocks have the ids from `rom_blocks` on.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 from qgpu.backends.machine.block import Block
@@ -38,7 +39,7 @@ def firmware_blocks(machine: MachineDescription) -> tuple[Firmware, ...]:
 
     `uniform.G` loads the uniform registers from G * lanes on, one a lane.
     """
-    address = {"lane_to_i4": 1, "b": HOST_ADDRESS, "b_uniform": 1, "b_to_j": 1}
+    words = Block(visit=1, next_exit=1, lane_to_i4=1, b=HOST_ADDRESS, b_uniform=1, b_to_j=1)
     fixed = (
         Firmware("launch", Block(next=ENTRY_BLOCK), "begin the launch: go to the entry block"),
         Firmware(
@@ -48,12 +49,10 @@ def firmware_blocks(machine: MachineDescription) -> tuple[Firmware, ...]:
         ),
         Firmware(
             "read",
-            Block(visit=1, m_to_x=1, one_to_y=1, next_exit=1, **address),
+            dataclasses.replace(words, m_to_x=1, one_to_y=1),
             "answer with the words at address + 4 lane, from the current lane to the last, then EXIT",
         ),
-        Firmware(
-            "write", Block(visit=1, wr_mem=1, next_exit=1, **address), "store words at address + 4 lane"
-        ),
+        Firmware("write", dataclasses.replace(words, wr_mem=1), "store words at address + 4 lane"),
         Firmware("exists", Block(visit=1, all_warps=1, wr_pred=1, dest_pred=0), "say which threads exist"),
     )
     groups = tuple(
