@@ -1,9 +1,9 @@
 """Launches of every kernel in this folder, for tests and benchmarks of any backend.
 
-The first launch of a kernel is tiny (a handful of threads, at most five elements), so that it suits a backend
-that takes seconds. The later ones take the corners: a warp that is partly filled, several warps, several thread
-blocks, negative numbers, numbers of one, two and three 12-bit parts, and arithmetic that wraps at 32 bits. What
-a launch must leave in memory is `Launch.expect()`. Needs numpy alone.
+The first launch of a kernel is tiny (a handful of threads, at most five elements), so that it suits a
+backend that takes seconds. The later ones take the corners: a warp that is partly filled, several warps,
+several thread blocks, negative numbers, numbers of one, two and three 12-bit parts, and arithmetic that wraps
+at 32 bits. What a launch must leave in memory is `Launch.expect()`. Needs numpy alone.
 """
 
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
 from oracles import Array, Parameter, expect
 
 Dim3 = tuple[int, int, int]
@@ -23,8 +24,8 @@ class Launch:
     """One launch: `kernel<<<grid, block>>>(*args)`.
 
     `args` are in the order of the kernel's parameters: an int for a 32-bit scalar; for a pointer a read-only
-    array of one dimension (int32, uint32 or int8, as the kernel declares it), the buffer's contents before the
-    launch.
+    array of one dimension (int32, uint32 or int8, as the kernel declares it), which is what the buffer holds
+    before the launch.
     """
 
     kernel: str
