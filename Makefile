@@ -31,7 +31,7 @@ test: $(INSTALLED)
 lint: $(INSTALLED)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/pyright
+	$(BIN)/pyright -p .links
 
 clean:
 	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis
