@@ -15,6 +15,8 @@ DESCRIPTOR_BASE_BITS = 14
 
 MAX_MEMORY_WORDS = BUFFER_ALIGN_WORDS << DESCRIPTOR_BASE_BITS
 
+MAX_REGISTER_WORDS = 1 << 16
+
 
 class DescriptionError(ValueError):
     """A machine description that contradicts itself, or that no layer of its model shape can hold."""
@@ -32,6 +34,11 @@ class ModelShape:
     heads: int = 16
     head_dim: int = 128
     intermediate: int = 3584
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            if getattr(self, field.name) < 1:
+                raise DescriptionError(f"model: {field.name} = {getattr(self, field.name)} is not positive")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +78,7 @@ class MachineDescription:
         limits = (
             ("lanes", 2, 32),
             ("warps", 1, 32),
+            ("register_words", 2, MAX_REGISTER_WORDS),
             ("predicates", 2, 16),
             ("uniform_registers", 4, self.model.head_dim),
             ("memory_words", 16, MAX_MEMORY_WORDS),
@@ -176,6 +184,8 @@ def description_from_table(table: dict[str, Any], where: str) -> MachineDescript
     if not isinstance(model, dict):
         raise DescriptionError(f"{where}: model is not a table")
     shape = _checked(ModelShape, model, f"{where}: model")
+    if "name" not in table:
+        raise DescriptionError(f"{where}: name is missing")
     return MachineDescription(**_checked(MachineDescription, table, where), model=ModelShape(**shape))
 
 
