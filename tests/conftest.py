@@ -1,20 +1,26 @@
-"""Settings for every test: one thread per process, since the tests themselves run in parallel."""
+"""Settings for every test.
+
+One thread per process, since the tests themselves run in parallel. No time limit per example of a property, and
+on CI the same examples in every run, so that a failure belongs to the change under test.
+"""
 
 import os
 import sys
-from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
 # Read by the libraries when they are first imported, which is after this file.
 for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_variable] = "1"
 
+hypothesis.settings.register_profile("qgpu", deadline=None, derandomize="CI" in os.environ)
+hypothesis.settings.load_profile("qgpu")
+
 
 @pytest.fixture(autouse=True)
-def _one_torch_thread() -> Iterator[None]:
-    """Hold torch to one thread where a test has imported it, without importing it for the others."""
+def _one_torch_thread() -> None:
+    """Hold torch to one thread where a test module has imported it, without importing it for the others."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.get_num_threads() != 1:
         torch.set_num_threads(1)
-    yield
