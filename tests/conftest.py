@@ -1,7 +1,7 @@
 """Settings for every test.
 
-One thread per process, since the tests themselves run in parallel. No time limit per example of a property, and
-on CI the same examples in every run, so that a failure belongs to the change under test.
+One thread per process, since the tests themselves run in parallel. No time limit per example of a property,
+and on CI the same examples in every run, so that a failure belongs to the change under test.
 """
 
 import os
