@@ -39,7 +39,7 @@ clean:
 
 # The stamp is written last: an install that was cut short starts over.
 $(INSTALLED): pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	$(if $(TORCH_INDEX),$(PIP) install --quiet --no-deps -c constraints.txt --index-url '$(TORCH_INDEX)' torch)
 	$(PIP) install --quiet -c constraints.txt -e '.[test]'
 	touch $@
