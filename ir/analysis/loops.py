@@ -77,7 +77,7 @@ class LoopInfo:
         return found
 
     def _natural_loop(self, header: BasicBlock, latches: list[BasicBlock]) -> Loop:
-        """The loop of all back edges to a header: the blocks that reach a latch but not by way of the header."""
+        """The loop of all back edges to a header: the blocks that reach a latch without the header."""
         members = {header}
         stack = list(latches)
         while stack:
