@@ -96,7 +96,6 @@ def test_instructions(text: str, opcode: str, modifiers: str, operands: str) -> 
 def test_guards_labels_and_scopes() -> None:
     label, taken, scope = statements("$L_1: @!%p1 bra $L_1; { .reg .pred %q; @%q exit; }")
     assert label == ast.Label("$L_1", position=ast.Position(0, 0))
-    assert isinstance(taken, ast.Instruction) and isinstance(scope, ast.Body)
     assert (str(taken.guard.predicate), taken.guard.negated) == ("%p1", True)
     registers, inner = scope.statements
     assert registers.ranges == (ast.RegisterRange("%q"),)

@@ -1,0 +1,259 @@
+"""What a lowering rule works with: the operands of one PTX instruction as IR values, and its result.
+
+The emitter walks a kernel's instructions; `form` holds the groups of the current one's modifiers. Every
+method that takes a role raises DiagnosticError, at the operand, where that is not what the rule asks for.
+"""
+
+from collections.abc import Iterator
+
+from qgpu.ir import (
+    I1,
+    I32,
+    I64,
+    Argument,
+    Array,
+    Builder,
+    Constant,
+    Function,
+    IntType,
+    PtrType,
+    Value,
+    integer,
+)
+from qgpu.ir.core.opcodes import SPECIAL_REGISTERS
+from qgpu.toolchain.diagnostics import DiagnosticError
+from qgpu.toolchain.ptx import ast
+from qgpu.toolchain.ptx.cfg import Site
+from qgpu.toolchain.ptx.names import Register, type_width
+from qgpu.toolchain.ptx.places import Places
+from qgpu.toolchain.ptx.rule import MEMORY, RESULT, Rule
+from qgpu.toolchain.ptx.ssa import Node
+
+_SINK = "_"
+
+
+class Emitter:
+    """Emits IR for the instructions of one kernel, one after another."""
+
+    def __init__(self, function: Function, parameters: dict[ast.Parameter, Argument], places: Places) -> None:
+        self.function = function
+        self.builder = Builder()
+        self.values: dict[Node, Value] = {}
+        self.form: dict[str, str | None] = {}
+        self._parameters = parameters
+        self._places = places
+        self._site: Site
+        self._rule: Rule
+        self._reads: dict[Register, Node]
+        self._writes: dict[Register, Node]
+
+    def begin(
+        self,
+        site: Site,
+        rule: Rule,
+        form: dict[str, str | None],
+        reads: dict[Register, Node],
+        writes: dict[Register, Node],
+    ) -> None:
+        """Turn to an instruction; what it reads has been emitted."""
+        self._site, self._rule, self.form = site, rule, form
+        self._reads, self._writes = reads, writes
+        self.builder.loc = site.location
+
+    def refusal(self, message: str, role: str | None = None) -> DiagnosticError:
+        """The error that refuses the current instruction, at one of its operands or at the whole."""
+        position = self._site.instruction.position
+        if role is not None:
+            position = getattr(self.operand(role), "position", position)
+        return self._places.error(message, position, self._site.location)
+
+    def operand(self, role: str) -> ast.Operand:
+        return self._rule.operand(self._site.instruction, role)
+
+    def has(self, role: str) -> bool:
+        return role in self._rule.role_names
+
+    def type(self, group: str = "type") -> IntType:
+        """The type a group of the form names; floating-point types count by their bits."""
+        return integer(type_width(self.form[group] or ""))
+
+    def signed(self, group: str = "type") -> bool:
+        return (self.form[group] or "").startswith("s")
+
+    def value(self, role: str, type_: IntType) -> Value:
+        """An operand of just this type, or a pointer where pointers flow through the role."""
+        value = self._read(role, self.operand(role), type_)
+        if isinstance(value.type, PtrType):
+            if role not in self._rule.carries:
+                raise self.refusal("a pointer is used as an integer", role)
+        elif value.type is not type_:
+            raise self.refusal(f"operand has {_bits(value)} bits where {type_.width} are needed", role)
+        return value
+
+    def integer(self, role: str, type_: IntType) -> Value:
+        """An operand of just this type."""
+        value = self.value(role, type_)
+        if isinstance(value.type, PtrType):
+            raise self.refusal("a pointer is used as an integer", role)
+        return value
+
+    def elements(self, role: str, type_: IntType) -> list[Value]:
+        """An operand's values, at least as wide as the type; several where it is a vector."""
+        operand = self.operand(role)
+        parts = operand.elements if isinstance(operand, ast.Vector) else (operand,)
+        values = [self._read(role, part, type_) for part in parts]
+        for value in values:
+            if isinstance(value.type, PtrType) and role not in self._rule.carries:
+                raise self.refusal("a pointer is used as an integer", role)
+            if isinstance(value.type, IntType) and value.type.width < type_.width:
+                raise self.refusal(f"operand has {_bits(value)} bits where {type_.width} are needed", role)
+        return values
+
+    def predicate(self, role: str) -> Value:
+        """A predicate operand, complemented where it is written `!p`."""
+        operand = self.operand(role)
+        if not isinstance(operand, ast.Negated):
+            return self.integer(role, I1)
+        value = self._read(role, operand.operand, I1)
+        if value.type is not I1:
+            raise self.refusal("operand is not a predicate", role)
+        return self.builder.emit("not", value)
+
+    def immediate(self, role: str) -> int:
+        operand = self.operand(role)
+        if not isinstance(operand, ast.Integer):
+            raise self.refusal("operand has to be an integer literal", role)
+        return operand.value
+
+    def parameter(self) -> Value:
+        """The kernel parameter that the address names."""
+        operand = self.operand(MEMORY)
+        assert isinstance(operand, ast.Memory)
+        meaning = self._meaning(operand.base)
+        if not isinstance(meaning, ast.Parameter) or meaning not in self._parameters:
+            raise self.refusal("the address is not a parameter of this kernel", MEMORY)
+        if operand.offset:
+            raise self.refusal("a part of a parameter cannot be loaded", MEMORY)
+        return self._parameters[meaning]
+
+    def address(self) -> Value:
+        """The pointer that the address operand stands for, with its offset added."""
+        operand = self.operand(MEMORY)
+        if not isinstance(operand, ast.Memory) or not isinstance(operand.base, ast.Name):
+            raise self.refusal("an address has to start from a register or an array", MEMORY)
+        pointer = self._read(MEMORY, operand.base, I64)
+        if not isinstance(pointer.type, PtrType):
+            raise self.refusal("the address does not come from a pointer parameter or an array", MEMORY)
+        space = self.form.get("space")
+        if space is not None and space != pointer.type.space:
+            raise self.refusal(
+                f"the address points to {pointer.type.space} memory, not to {space} memory", MEMORY
+            )
+        return self.displaced(pointer, operand.offset)
+
+    def displaced(self, pointer: Value, bytes_: int) -> Value:
+        """A pointer moved by a constant number of bytes."""
+        return self.builder.ptradd(pointer, Constant(I32, 0), 1, bytes_) if bytes_ else pointer
+
+    def moved(self, pointer: Value, index: Value, role: str) -> Value:
+        """A pointer moved by a number of bytes, which is the operand in `role`."""
+        if isinstance(index.type, PtrType):
+            raise self.refusal("two pointers are added", role)
+        if isinstance(index, Constant):
+            return self.displaced(pointer, index.signed)
+        return self.builder.ptradd(pointer, index)
+
+    def results(self) -> Iterator[tuple[Register, IntType] | None]:
+        """The result registers in order, several for a vector or a pair; None for a sink."""
+        operand = self.operand(RESULT)
+        if isinstance(operand, ast.Vector):
+            names = operand.elements
+        else:
+            names = (operand.first, operand.second) if isinstance(operand, ast.Pair) else (operand,)
+        for name in names:
+            yield self._result(name)
+
+    def _result(self, name: ast.Operand) -> tuple[Register, IntType] | None:
+        if isinstance(name, ast.Name) and name.text == _SINK:
+            return None
+        register = self._site.scope.register(name.text) if isinstance(name, ast.Name) else None
+        if register is None:
+            raise self.refusal("the result has to go to a declared register", RESULT)
+        return register, integer(register.width)
+
+    def define(self, *values: Value) -> None:
+        """Give the result registers their values."""
+        results = list(self.results())
+        if len(results) != len(values):
+            raise self.refusal(f"the result needs {len(values)} registers", RESULT)
+        for result, value in zip(results, values, strict=True):
+            if result is not None:
+                self._define(*result, value)
+
+    def _define(self, register: Register, type_: IntType, value: Value) -> None:
+        if isinstance(value.type, IntType) and value.type is not type_:
+            raise self.refusal(f"the result has {_bits(value)} bits, its register {type_.width}", RESULT)
+        self.values[self._writes[register]] = value
+
+    def resized(self, value: Value, type_: IntType, signed: bool) -> Value:
+        """An integer truncated or extended to a type."""
+        assert isinstance(value.type, IntType)
+        if isinstance(value, Constant):
+            return Constant(type_, value.signed if signed else value.value)
+        if type_.width <= value.type.width:
+            return self.builder.cast("trunc", value, type_)
+        return self.builder.cast("sext" if signed else "zext", value, type_)
+
+    def _read(self, role: str, operand: ast.Operand, type_: IntType) -> Value:
+        if isinstance(operand, ast.Integer):
+            return Constant(type_, bool(operand.value) if type_ is I1 else operand.value)
+        if isinstance(operand, ast.Float):
+            return Constant(integer(4 * (len(operand.text) - 2)), operand.bits)
+        if isinstance(operand, ast.Offset):
+            return self.displaced(self._read(role, operand.base, type_), operand.offset)
+        if not isinstance(operand, ast.Name):
+            raise self.refusal("operand has to be a register or a literal", role)
+        return self._read_name(role, operand)
+
+    def _read_name(self, role: str, name: ast.Name) -> Value:
+        meaning = self._meaning(name)
+        if isinstance(meaning, Register):
+            return self.values[self._reads[meaning]]
+        if isinstance(meaning, ast.Variable):
+            return self._array(role, meaning)
+        if name.text.startswith("%") and name.text[1:] in SPECIAL_REGISTERS:
+            return self.builder.sreg(name.text[1:])
+        what = "special register" if name.text.startswith("%") else "name"
+        raise self.refusal(f"{what} '{name}' is not supported", role)
+
+    def _meaning(self, name: ast.Operand):
+        return self._site.scope.lookup(name.text) if isinstance(name, ast.Name) else None
+
+    def _array(self, role: str, variable: ast.Variable) -> Value:
+        if variable.space not in ("shared", "local"):
+            message = (
+                f"variable '{variable.name}' is in {variable.space} memory; pass a pointer to it instead"
+            )
+            raise self.refusal(message, role)
+        if None in variable.extents:
+            raise self.refusal(
+                f"array '{variable.name}' has no size: dynamic shared memory is not supported", role
+            )
+        array = _array(variable)
+        if array not in self.function.shared:
+            self.function.shared.append(array)
+        return self.builder.addrof(array.name, array.space)
+
+
+def _array(variable: ast.Variable) -> Array:
+    """A shared or local variable as the IR's array of bytes."""
+    size = type_width(variable.type) // 8 * int((variable.vector or "v1")[1:])
+    align = variable.align or size
+    for extent in variable.extents:
+        size *= extent or 0
+    return Array(variable.name.replace("%", "$"), variable.space, size, align)
+
+
+def _bits(value: Value) -> int:
+    assert isinstance(value.type, IntType)
+    return value.type.width
