@@ -1,0 +1,195 @@
+"""Follow a launch by its tokens alone: which block, warp and lane each token is about, and where a fault is.
+
+Whoever sees the tokens of a launch can do this with nothing but the program, and without the machine's state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from qgpu.backends.machine.block import FAULTS, Block
+from qgpu.backends.machine.description import MachineDescription
+from qgpu.backends.machine.firmware import firmware_blocks, firmware_id
+from qgpu.backends.machine.host import Launch
+from qgpu.backends.machine.program import Kernel, SourceLine
+from qgpu.backends.machine.tokens import vocabulary
+
+FIELDS = {
+    "last": "the value's last part",
+    "more": "part of the value",
+    "lane": "the next active lane",
+    "warp": "the next warp",
+    "exec": "the block that follows",
+    "exit": "the end of the launch",
+    "fault": "a fault",
+}
+"""What a generated token of a kind says."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a pass is: a program block (or the firmware block `firmware`), warp, lane, part of the value."""
+
+    block: int
+    firmware: str
+    warp: int
+    lane: int
+    part: int
+
+    def __str__(self) -> str:
+        block = self.firmware or f"block {self.block}"
+        return f"{block}, warp {self.warp}, lane {self.lane}, part {self.part}"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault of a launch.
+
+    Attributes:
+        kind: one of `FAULTS`.
+        thread: (x, y, z) in the thread block.
+        block: (x, y, z) of the thread block in the grid, or None where the kernel does not count them.
+        machine_block: the program block that faulted.
+        line: the source line of that block.
+    """
+
+    kind: str
+    thread: tuple[int, int, int]
+    block: tuple[int, int, int] | None
+    machine_block: int
+    line: SourceLine
+
+
+@dataclass(frozen=True)
+class Step:
+    """A generated token: its id, its text, what it says, and the place of the pass that gave it."""
+
+    token: int
+    name: str
+    field: str
+    place: Place
+
+    def __str__(self) -> str:
+        return f"{self.name}  {self.place}: {self.field}"
+
+
+def follow(launch: Launch, generated: Iterable[int]) -> Iterator[Step]:
+    """Yield a step for each generated token of a launch, the first being the one after its prompt."""
+    follower = Follower(launch)
+    for token in generated:
+        yield follower.step(token)
+        follower.take(token)
+
+
+def end_tokens(machine: MachineDescription) -> frozenset[int]:
+    """The tokens that end a launch: EXIT and the faults."""
+    ids = vocabulary(machine)
+    return frozenset((ids.id("exit"), *(ids.id("fault", kind) for kind in range(len(FAULTS)))))
+
+
+def launch_fault(launch: Launch, generated: Sequence[int]) -> Fault | None:
+    """Return the fault that the last generated token of a launch reports, or None where it is none."""
+    exit_token = vocabulary(launch.machine).id("exit")
+    if not generated or generated[-1] not in end_tokens(launch.machine) - {exit_token}:
+        return None
+    follower = Follower(launch)
+    for token in generated[:-1]:
+        follower.take(token)
+    return follower.fault(generated[-1])
+
+
+class Follower:
+    """The position of a launch after its prompt and the tokens taken since.
+
+    Attributes:
+        block, warp, lane, part: as in Place.
+        counters: the uniform registers that count thread blocks, by their preload's name (`ctaid.x`, ...).
+    """
+
+    def __init__(self, launch: Launch) -> None:
+        machine = launch.machine
+        self._launch = launch
+        self._vocabulary = vocabulary(machine)
+        self._firmware = {machine.rom_blocks + i: f.name for i, f in enumerate(firmware_blocks(machine))}
+        self._registers = _counter_registers(launch.kernel)
+        self.counters = dict.fromkeys(self._registers.values(), 0)
+        self.block = firmware_id(machine, "launch")
+        self.warp = 0
+        self.lane = 0
+        self._parts: list[int] = []
+
+    @property
+    def place(self) -> Place:
+        """Where the pass is that follows the tokens taken."""
+        name = self._firmware.get(self.block, "")
+        return Place(self.block, name, self.warp, self.lane, len(self._parts))
+
+    def step(self, token: int) -> Step:
+        """Describe a token as the one that is generated here."""
+        kind = self._vocabulary.token(token).kind
+        return Step(token, self._vocabulary.name(token), FIELDS.get(kind, "no token of a launch"), self.place)
+
+    def take(self, token: int) -> None:
+        """Go on by one token."""
+        found = self._vocabulary.token(token)
+        kind, index = found.kind, found.index
+        if kind == "more":
+            self._parts.append(token)
+            return
+        if kind == "exec":
+            self.block, self.warp, self.lane = index, 0, 0
+        elif kind == "lane":
+            self.lane = index
+        elif kind == "warp":
+            self.warp, self.lane = index, 0
+        elif kind == "last":
+            self._commit(token)
+        self._parts.clear()
+
+    def _commit(self, token: int) -> None:
+        block = self._program_block()
+        if block is not None and block.wr_uni and block.dest in self._registers:
+            value = self._vocabulary.parse_value([*self._parts, token])
+            self.counters[self._registers[block.dest]] = value
+        self.lane += 1
+
+    def _program_block(self) -> Block | None:
+        blocks = self._launch.kernel.blocks
+        return blocks[self.block] if self.block < len(blocks) else None
+
+    def fault(self, token: int) -> Fault:
+        """Return the fault that a FAULT token generated here reports."""
+        found = self._vocabulary.token(token)
+        lines = self._launch.kernel.lines
+        return Fault(
+            kind=FAULTS[found.index],
+            thread=self._thread(),
+            block=self._thread_block(),
+            machine_block=self.block,
+            line=lines[self.block] if self.block < len(lines) else SourceLine(),
+        )
+
+    def _thread(self) -> tuple[int, int, int]:
+        x, y, _ = self._launch.block
+        number = self.warp * self._launch.machine.lanes + self.lane
+        return number % x, number // x % y, number // (x * y)
+
+    def _thread_block(self) -> tuple[int, int, int] | None:
+        """The thread block, where each dimension of the grid is 1 or counted by the kernel."""
+        coordinates = []
+        for axis, size in zip("xyz", self._launch.grid, strict=True):
+            counted = self.counters.get(f"ctaid.{axis}")
+            if counted is None and size > 1:
+                return None
+            coordinates.append(counted or 0)
+        return coordinates[0], coordinates[1], coordinates[2]
+
+
+def _counter_registers(kernel: Kernel) -> dict[int, str]:
+    """Names of the uniform registers that count thread blocks, by register."""
+    return {
+        preload.uniform: preload.name
+        for preload in kernel.preloads
+        if preload.uniform is not None and preload.name.startswith("ctaid.")
+    }

@@ -1,0 +1,340 @@
+"""The host's side of a launch: where buffers lie, the prompt's tokens, and the tokens that read memory back.
+
+A sequence begins with `reset`, so every register, predicate and memory word is 0 before the prompt writes it;
+what is to be 0 is not written. docs/tokens.md is the prose of this file.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from qgpu.backends.machine.block import encode_block
+from qgpu.backends.machine.description import (
+    BUFFER_ALIGN_WORDS,
+    DESCRIPTOR_BASE_BITS,
+    MachineDescription,
+)
+from qgpu.backends.machine.program import Kernel, Parameter
+from qgpu.backends.machine.tokens import STAGE_PARTS, stage_slices, vocabulary
+from qgpu.backends.machine.verify import SCALAR_BITS, THREAD_PRELOADS, verify_kernel
+
+Dim3 = tuple[int, int, int]
+BUFFER_ALIGN = 4 * BUFFER_ALIGN_WORDS
+"""Alignment of a buffer, in bytes."""
+
+MAX_BUFFER_BYTES = (1 << (32 - DESCRIPTOR_BASE_BITS)) - 1
+
+
+class LaunchError(ValueError):
+    """A launch that does not fit its kernel or its machine; the message says what, and by how much."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """Bytes of data memory: a buffer, or shared memory. `address` is a multiple of BUFFER_ALIGN."""
+
+    address: int
+    size: int
+
+    @property
+    def descriptor(self) -> int:
+        """The 32-bit word that a kernel reads the region through."""
+        base = self.address // BUFFER_ALIGN % (1 << DESCRIPTOR_BASE_BITS)
+        return self.size << DESCRIPTOR_BASE_BITS | base
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel launch, ready to be sent.
+
+    Attributes:
+        machine, kernel: what runs.
+        grid, block: thread blocks of the grid and threads of a block, in x, y, z.
+        buffers: the region of each parameter, None for a scalar.
+        shared: the region of shared memory, of size 0 where there is none.
+        prompt: token ids up to LAUNCH; the machine generates what follows.
+    """
+
+    machine: MachineDescription
+    kernel: Kernel
+    grid: Dim3
+    block: Dim3
+    buffers: tuple[Region | None, ...]
+    shared: Region
+    prompt: tuple[int, ...]
+
+
+def build_launch(
+    machine: MachineDescription,
+    kernel: Kernel,
+    grid: Dim3,
+    block: Dim3,
+    arguments: Sequence[int | bytes],
+    shared_bytes: int = 0,
+) -> Launch:
+    """Lay out memory for a launch and build its prompt.
+
+    Args:
+        arguments: one a parameter: the content of a buffer as bytes (little-endian), or a scalar as a number
+            that is taken modulo 2 to the power of its width.
+        shared_bytes: shared memory beyond what the kernel declares.
+
+    Raises:
+        ProgramError: the kernel is not one that the machine defines.
+        LaunchError: wrong arguments or sizes, or something does not fit.
+    """
+    verify_kernel(kernel, machine)
+    _check_shape(machine, kernel, grid, block)
+    _check_arguments(kernel, arguments)
+    buffers, shared = _lay_out(machine, kernel, arguments, shared_bytes)
+    contents = {r.address: a for r, a in zip(buffers, arguments, strict=True) if r and isinstance(a, bytes)}
+    prompt = _Prompt(machine, kernel)
+    prompt.reset()
+    prompt.program()
+    prompt.memory(contents)
+    prompt.threads(block)
+    prompt.uniforms(_uniform_values(kernel, arguments, buffers, shared, grid, block))
+    prompt.launch(block)
+    return Launch(machine, kernel, grid, block, buffers, shared, tuple(prompt.ids))
+
+
+def read_tokens(machine: MachineDescription, address: int, count: int) -> list[int]:
+    """Return the tokens that ask for `count` words (1 to `lanes`) from a byte address, a multiple of 4.
+
+    The machine answers with `count` values, then `exit`.
+
+    Raises:
+        LaunchError: the words are not `count` aligned words of the machine's memory.
+    """
+    if (
+        not 1 <= count <= machine.lanes
+        or address % 4
+        or not 0 <= address <= 4 * (machine.memory_words - count)
+    ):
+        raise LaunchError(f"cannot read {count} words from byte address {address}")
+    ids = vocabulary(machine)
+    skipped = machine.lanes - count
+    tokens = [ids.firmware("addr"), *ids.value(address - 4 * skipped), ids.firmware("read")]
+    return [*tokens, ids.id("lane", skipped)] if skipped else tokens
+
+
+def read_requests(machine: MachineDescription, region: Region) -> Iterator[tuple[list[int], int]]:
+    """Yield the requests that read a region: the tokens of each, and the number of words that it asks for."""
+    words = -(-region.size // 4)
+    for first in range(0, words, machine.lanes):
+        count = min(machine.lanes, words - first)
+        yield read_tokens(machine, region.address + 4 * first, count), count
+
+
+def region_bytes(region: Region, words: Sequence[int]) -> bytes:
+    """Return the bytes of a region from its words."""
+    return b"".join(word.to_bytes(4, "little") for word in words)[: region.size]
+
+
+def thread_count(block: Dim3) -> int:
+    """Threads of a block."""
+    return block[0] * block[1] * block[2]
+
+
+def _check_shape(machine: MachineDescription, kernel: Kernel, grid: Dim3, block: Dim3) -> None:
+    for name, size in (("grid", grid), ("block", block)):
+        if len(size) != 3 or min(size) < 1 or max(size) >= 1 << 31:
+            raise LaunchError(f"{name} {','.join(map(str, size))}: each of x, y, z must be 1 or more")
+    threads, most = thread_count(block), machine.lanes * kernel.warp_stride
+    if threads > most:
+        raise LaunchError(
+            f"blocks of {threads} threads: kernel '{kernel.name}' with {kernel.registers} registers a thread "
+            f"runs blocks of at most {most} on machine '{machine.name}'"
+        )
+    if kernel.max_threads and threads > kernel.max_threads:
+        raise LaunchError(
+            f"blocks of {threads} threads: kernel '{kernel.name}' states a bound of {kernel.max_threads}"
+        )
+
+
+def _check_arguments(kernel: Kernel, arguments: Sequence[int | bytes]) -> None:
+    if len(arguments) != len(kernel.parameters):
+        raise LaunchError(
+            f"kernel '{kernel.name}' takes {len(kernel.parameters)} arguments; {len(arguments)} are given"
+        )
+    for number, (parameter, argument) in enumerate(zip(kernel.parameters, arguments, strict=True), 1):
+        if parameter.pointer != isinstance(argument, bytes):
+            kinds = ("a scalar", "a buffer")
+            raise LaunchError(
+                f"argument {number} of kernel '{kernel.name}' is {kinds[not parameter.pointer]}; "
+                f"parameter '{parameter.name}' is {kinds[parameter.pointer]}"
+            )
+
+
+def _lay_out(
+    machine: MachineDescription, kernel: Kernel, arguments: Sequence[int | bytes], shared_bytes: int
+) -> tuple[tuple[Region | None, ...], Region]:
+    """Place buffers one after another from address 0, in parameter order, and shared memory after them."""
+    end = 0
+    regions: list[Region] = []
+    shared_size = kernel.shared_bytes + shared_bytes
+    sizes = [len(argument) for argument in arguments if isinstance(argument, bytes)]
+    for size in (*sizes, shared_size):
+        regions.append(Region(end, size))
+        end += -(-size // BUFFER_ALIGN) * BUFFER_ALIGN
+    used = max(region.address + -(-region.size // 4) * 4 for region in regions)
+    if used > 4 * machine.memory_words:
+        raise LaunchError(
+            f"the launch needs {used // 4} words of memory; "
+            f"machine '{machine.name}' has {machine.memory_words}"
+        )
+    if max(region.size for region in regions) > MAX_BUFFER_BYTES:
+        raise LaunchError(f"a buffer has at most {MAX_BUFFER_BYTES} bytes")
+    placed = iter(regions)
+    return tuple(next(placed) if isinstance(a, bytes) else None for a in arguments), regions[-1]
+
+
+def _uniform_values(
+    kernel: Kernel,
+    arguments: Sequence[int | bytes],
+    buffers: Sequence[Region | None],
+    shared: Region,
+    grid: Dim3,
+    block: Dim3,
+) -> dict[int, int]:
+    """The value of each uniform register that the host writes."""
+    values: dict[int, int] = {}
+    for parameter, argument, buffer in zip(kernel.parameters, arguments, buffers, strict=True):
+        number = buffer.descriptor if buffer is not None else int(argument)  # pyright: ignore[reportArgumentType]
+        extended = _extended(parameter, number)
+        values |= {register: extended >> 32 * i & 0xFFFFFFFF for i, register in enumerate(parameter.uniform)}
+    for preload in kernel.preloads:
+        if preload.uniform is not None:
+            values[preload.uniform] = launch_value(preload.name, grid, block, shared) & 0xFFFFFFFF
+    return values
+
+
+def _extended(parameter: Parameter, value: int) -> int:
+    """A scalar at its parameter's width, extended to 64 bits as its signedness says."""
+    if parameter.pointer:
+        return value
+    bits = SCALAR_BITS[parameter.type]
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if parameter.type[0] == "i" and value >> (bits - 1) else value
+
+
+def launch_value(name: str, grid: Dim3, block: Dim3, shared: Region) -> int:
+    """Return the value of a preload that has one value a launch.
+
+    The names are `ntid.x`, `nctaid.x` (and y, z, total: the product), `ctaid.x` (0: the first thread
+    block's), `shared` (its descriptor), `zero`, `const:N` (that number); each with or without a minus before.
+
+    Raises:
+        LaunchError: there is no such value.
+    """
+    sign, positive = (-1, name[1:]) if name.startswith("-") else (1, name)
+    kind, _, detail = positive.partition(":")
+    if kind == "const" and detail.lstrip("-").isdecimal():
+        return sign * int(detail)
+    values = {"shared": shared.descriptor, "zero": 0}
+    for register, size in (("ntid", block), ("nctaid", grid), ("ctaid", (0, 0, 0))):
+        values |= {f"{register}.{axis}": length for axis, length in zip("xyz", size, strict=True)}
+    values |= {"ntid.total": thread_count(block), "nctaid.total": thread_count(grid)}
+    if positive not in values:
+        raise LaunchError(f"the kernel asks the host for '{name}', which it does not know")
+    return sign * values[positive]
+
+
+def thread_value(name: str, thread: int, lanes: int, block: Dim3) -> int:
+    """Return the value of a preload (one of THREAD_PRELOADS) for a thread, numbered x first, then y, z."""
+    x, y, _ = block
+    values = (thread % x, thread // x % y, thread // (x * y), thread % lanes, thread // lanes)
+    return values[THREAD_PRELOADS.index(name)]
+
+
+class _Prompt:
+    """The token ids of a prompt, as they are added."""
+
+    def __init__(self, machine: MachineDescription, kernel: Kernel) -> None:
+        self.machine = machine
+        self.kernel = kernel
+        self.vocabulary = vocabulary(machine)
+        self.ids: list[int] = []
+
+    def reset(self) -> None:
+        self.ids.append(self.vocabulary.id("reset"))
+
+    def program(self) -> None:
+        """Write the program's rows; of each, only the slices in which it differs from the row before."""
+        staged = [0] * stage_slices(self.machine)
+        for number, block in enumerate(self.kernel.blocks):
+            row = _row_slices(encode_block(block, self.machine), self.machine)
+            for index, (old, new) in enumerate(zip(staged, row, strict=True)):
+                self.ids += self._stage(index, new) if new != old else ()
+            self.ids.append(self.vocabulary.id("rom", number))
+            staged = row
+
+    def _stage(self, index: int, value: int) -> list[int]:
+        bits = self.machine.payload_bits
+        parts = (value >> bits * part & (1 << bits) - 1 for part in range(STAGE_PARTS))
+        return [*(self.vocabulary.id("more", part) for part in parts), self.vocabulary.id("stage", index)]
+
+    def memory(self, contents: Mapping[int, bytes]) -> None:
+        """Write the words of buffers, by address, that are not 0."""
+        words: dict[int, int] = {}
+        for address, data in contents.items():
+            for offset in range(0, len(data), 4):
+                word = int.from_bytes(data[offset : offset + 4], "little")
+                words |= {address + offset: word} if word else {}
+        while words:
+            first = next(iter(words))
+            group = {lane: words.pop(first + 4 * lane, 0) for lane in range(self.machine.lanes)}
+            self.ids += [self.vocabulary.firmware("addr"), *self.vocabulary.value(first)]
+            self.ids += [self.vocabulary.firmware("write"), *self._lanes(group)]
+
+    def threads(self, block: Dim3) -> None:
+        """Say which threads exist, and write the special registers that have a value a thread."""
+        threads, lanes = thread_count(block), self.machine.lanes
+        self.ids.append(self.vocabulary.firmware("exists"))
+        self._each_warp(block, lambda thread: int(thread < threads), dense=True)
+        for preload in self.kernel.preloads:
+            if preload.block is None:
+                continue
+            value = functools.partial(thread_value, preload.name, lanes=lanes, block=block)
+            self.ids.append(self.vocabulary.id("exec", preload.block))
+            self._each_warp(block, lambda thread, value=value: value(thread) if thread < threads else 0)
+
+    def _each_warp(self, block: Dim3, value: Callable[[int], int], dense: bool = False) -> None:
+        lanes = self.machine.lanes
+        for warp in range(_warps(self.machine, block)):
+            self.ids += [self.vocabulary.id("warp", warp)] if warp else ()
+            self.ids += self._lanes({lane: value(warp * lanes + lane) for lane in range(lanes)}, dense)
+
+    def uniforms(self, values: Mapping[int, int]) -> None:
+        """Write uniform registers, in groups of one a lane."""
+        lanes = self.machine.lanes
+        for group in range(self.machine.uniform_registers // lanes):
+            chosen = {lane: values.get(group * lanes + lane, 0) for lane in range(lanes)}
+            if any(chosen.values()):
+                self.ids += [self.vocabulary.firmware(f"uniform.{group}"), *self._lanes(chosen)]
+
+    def _lanes(self, values: Mapping[int, int], dense: bool = False) -> Iterator[int]:
+        """Values of lanes, in order; without `dense`, lanes whose value is 0 are passed over."""
+        position = 0
+        for lane, value in values.items():
+            if not (value or dense):
+                continue
+            if lane != position:
+                yield self.vocabulary.id("lane", lane)
+            yield from self.vocabulary.value(value)
+            position = lane + 1
+
+    def launch(self, block: Dim3) -> None:
+        self.ids.append(self.vocabulary.launch(_warps(self.machine, block)))
+
+
+def _warps(machine: MachineDescription, block: Dim3) -> int:
+    return -(-thread_count(block) // machine.lanes)
+
+
+def _row_slices(bits: Sequence[int], machine: MachineDescription) -> list[int]:
+    width = STAGE_PARTS * machine.payload_bits
+    number = sum(bit << i for i, bit in enumerate(bits))
+    return [number >> width * i & (1 << width) - 1 for i in range(stage_slices(machine))]

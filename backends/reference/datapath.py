@@ -1,0 +1,196 @@
+"""The datapath of one lane: operands in, one 32-bit result, one byte address and perhaps a fault out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from qgpu.backends.machine.block import FAULTS, Block
+from qgpu.backends.machine.description import BUFFER_ALIGN_WORDS, DESCRIPTOR_BASE_BITS
+
+WORD = 0xFFFFFFFF
+_BASE_MASK = (1 << DESCRIPTOR_BASE_BITS) - 1
+_BASE_UNIT = 4 * BUFFER_ALIGN_WORDS
+OUT_OF_BOUNDS = FAULTS.index("out-of-bounds")
+MISALIGNED = FAULTS.index("misaligned")
+
+
+class Ports(NamedTuple):
+    """What a block reads before it computes: 32-bit unsigned values of its ports, and the lane."""
+
+    a: int
+    b: int
+    c: int
+    lane: int
+
+
+class Result(NamedTuple):
+    """What a block computes for one lane: R, the byte address, and a fault's index in FAULTS or None."""
+
+    value: int
+    address: int
+    fault: int | None
+
+
+def evaluate(block: Block, ports: Ports, memory: list[int]) -> Result:
+    """Compute one lane of a block; `memory` holds the 32-bit unsigned words of data memory."""
+    descriptor = ports.a if block.a_to_d else ports.c if block.c_to_d else 0
+    i = _index(block, ports)
+    j = _displacement(block, ports)
+    offset = i + j & WORD
+    address = (descriptor & _BASE_MASK) * _BASE_UNIT + offset & WORD
+    fault = _fault(block, ports, j, offset, descriptor >> DESCRIPTOR_BASE_BITS) if block.check else None
+    if block.trap:
+        fault = block.imm
+    word = memory[(address >> 2) % len(memory)]
+    x, y, z = _x(block, ports, word, address), _y(block, ports, word), _z(block, ports)
+    return Result(OPERATIONS[block.op](block, x, y, z, address), address, fault)
+
+
+def signed(value: int) -> int:
+    """The signed value of 32 bits."""
+    return value - (1 << 32) if value >> 31 else value
+
+
+def _index(block: Block, ports: Ports) -> int:
+    if block.a_to_i:
+        return ports.a
+    if block.a_to_i4:
+        return ports.a << 2 & WORD
+    return ports.lane << 2 if block.lane_to_i4 else 0
+
+
+def _displacement(block: Block, ports: Ports) -> int:
+    if block.b_to_j:
+        return ports.b
+    if block.b_to_j4:
+        return ports.b << 2 & WORD
+    return block.imm if block.imm_to_j else 0
+
+
+def _fault(block: Block, ports: Ports, j: int, offset: int, size: int) -> int | None:
+    """The fault of a checked access at `offset` bytes in a buffer of `size` bytes, or None."""
+    last = 0 if block.width8 else 1 if block.width16 else 3
+    if _index_wraps(block, ports) or _displacement_wraps(block, ports, j) or offset | last >= size:
+        return OUT_OF_BOUNDS
+    return MISALIGNED if offset & last else None
+
+
+def _index_wraps(block: Block, ports: Ports) -> bool:
+    """Whether I is too far from 0 for the sum of I and J to be told from one that wrapped."""
+    if block.a_to_i4:
+        return ports.a >> 29 != 0 and (bool(block.i_unsigned) or ports.a >> 29 != 7)
+    if block.a_to_i:
+        return ports.a >> 30 != 0 and (bool(block.i_unsigned) or ports.a >> 30 != 3)
+    return False
+
+
+def _displacement_wraps(block: Block, ports: Ports, j: int) -> bool:
+    if block.b_to_j4:
+        return ports.b >> 29 not in (0, 7)
+    return j >> 30 not in (0, 3)
+
+
+def _x(block: Block, ports: Ports, word: int, address: int) -> int:
+    if block.a_to_x:
+        return ports.a
+    if block.imm_to_x:
+        return block.imm
+    if block.m_to_x:
+        return word
+    return _sub_word(block, word, address) if block.m_sub_to_x else 0
+
+
+def _sub_word(block: Block, word: int, address: int) -> int:
+    shift, mask = _lane_of_word(block, address)
+    value = word >> shift & mask
+    top = mask + 1 >> 1
+    return value - (value & top) * 2 & WORD if block.m_signed else value
+
+
+def _lane_of_word(block: Block, address: int) -> tuple[int, int]:
+    """Shift and mask of the byte or half word that an address selects in its word."""
+    if block.width8:
+        return 8 * (address & 3), 0xFF
+    return 16 * (address >> 1 & 1), 0xFFFF
+
+
+def _y(block: Block, ports: Ports, word: int) -> int:
+    if block.b_to_y:
+        return ports.b
+    if block.c_to_y:
+        return ports.c
+    if block.imm_to_y:
+        return block.imm
+    if block.m_to_y:
+        return word
+    return 1 if block.one_to_y else WORD if block.ones_to_y else 0
+
+
+def _z(block: Block, ports: Ports) -> int:
+    if block.b_to_z:
+        return ports.b
+    if block.c_to_z:
+        return ports.c
+    return block.imm if block.imm_to_z else 0
+
+
+def _mad(block: Block, x: int, y: int, z: int, address: int) -> int:
+    return x * y + z & WORD
+
+
+def _lop3(block: Block, x: int, y: int, z: int, address: int) -> int:
+    result = 0
+    for index in range(8):
+        if block.lut >> index & 1:
+            result |= (x if index & 4 else ~x) & (y if index & 2 else ~y) & (z if index & 1 else ~z)
+    return result & WORD
+
+
+def _shl(block: Block, x: int, y: int, z: int, address: int) -> int:
+    return x << y & WORD if y < 32 else 0
+
+
+def _shr(block: Block, x: int, y: int, z: int, address: int) -> int:
+    return (signed(x) if block.signed else x) >> min(y, 32) & WORD
+
+
+def _holds(block: Block, x: int, y: int) -> bool:
+    if block.signed:
+        x, y = signed(x), signed(y)
+    return bool(block.cond_lt if x < y else block.cond_eq if x == y else block.cond_gt)
+
+
+def _cmp(block: Block, x: int, y: int, z: int, address: int) -> int:
+    return int(_holds(block, x, y))
+
+
+def _pick(block: Block, x: int, y: int, z: int, address: int) -> int:
+    return x if _holds(block, x, y) else y
+
+
+def _select(block: Block, x: int, y: int, z: int, address: int) -> int:
+    return x if z & 1 else y
+
+
+def _merge(block: Block, x: int, y: int, z: int, address: int) -> int:
+    shift, mask = _lane_of_word(block, address)
+    return x & ~(mask << shift) | (y & mask) << shift
+
+
+def _popc(block: Block, x: int, y: int, z: int, address: int) -> int:
+    return x.bit_count()
+
+
+OPERATIONS: dict[str, Callable[[Block, int, int, int, int], int]] = {
+    "mad": _mad,
+    "lop3": _lop3,
+    "shl": _shl,
+    "shr": _shr,
+    "cmp": _cmp,
+    "pick": _pick,
+    "select": _select,
+    "merge": _merge,
+    "popc": _popc,
+}
+"""R of every operation, from the block, X, Y, Z and the byte address."""

@@ -1,0 +1,210 @@
+"""The machine at the level of tokens: feed it a token, get the token that has to follow.
+
+All state is written by the tokens that come in, and never by what a pass emits.
+"""
+
+from __future__ import annotations
+
+from qgpu.backends.machine.block import FAULTS, Block, BlockError, decode_block, row_bits
+from qgpu.backends.machine.description import MachineDescription
+from qgpu.backends.machine.firmware import firmware_blocks, firmware_id
+from qgpu.backends.machine.tokens import STAGE_PARTS, stage_slices, vocabulary
+from qgpu.backends.reference.datapath import WORD, Ports, Result, evaluate
+
+
+class Machine:
+    """A machine of a description, in the state after some tokens.
+
+    Attributes:
+        block: id of the current block (program blocks, then firmware), or None before the first.
+        lane: the current lane, 0 to `lanes`; `lanes` means that the warp is done.
+        warp: the current warp.
+        any_result: whether a result that was not 0 was committed since the block began.
+        warps: warps of the launch, 0 before the first.
+        parts: payloads of the MORE tokens immediately before this point.
+        address: byte address that the last pass over an active lane computed.
+        registers: [row][lane], 32-bit unsigned; row = register * warp_stride + warp.
+        uniforms: 32-bit unsigned.
+        predicates: [predicate][warp], a mask with one bit a lane.
+        memory: 32-bit unsigned words.
+        rom: the bits of each program row, or None where none was written.
+        slices: the staged slices of a row, as numbers.
+    """
+
+    def __init__(self, description: MachineDescription) -> None:
+        self.description = description
+        self.vocabulary = vocabulary(description)
+        self.block: int | None = None
+        self.lane = 0
+        self.warp = 0
+        self.any_result = False
+        self.warps = 0
+        self.parts: list[int] = []
+        self.address = 0
+        self.registers = [[0] * description.lanes for _ in range(description.register_rows)]
+        self.uniforms = [0] * description.uniform_registers
+        self.predicates = [[0] * description.warps for _ in range(description.predicates)]
+        self.memory = [0] * description.memory_words
+        self.rom: list[tuple[int, ...] | None] = [None] * description.rom_blocks
+        self.slices = [0] * stage_slices(description)
+        self._row_bits = row_bits(description)
+        firmware = [firmware.block for firmware in firmware_blocks(description)]
+        self._code: list[Block | None] = [*[None] * description.rom_blocks, *firmware]
+        self._launch = firmware_id(description, "launch")
+        self._firmware = [firmware_id(description, name) for name in self.vocabulary.firmware_names]
+        self._incoming = {
+            "launch": self._on_launch,
+            "firmware": lambda index: self._enter(self._firmware[index]),
+            "exec": self._enter,
+            "lane": self._on_lane,
+            "warp": self._on_warp,
+            "stage": self._on_stage,
+            "rom": self._on_rom,
+            "last": self._on_last,
+        }
+        self._kinds = [
+            (kind, index) for kind, count in self.vocabulary.counts.items() for index in range(count)
+        ]
+
+    def step(self, token_id: int) -> int | None:
+        """Take a token in, and return the id of the token that follows it.
+
+        Returns None where the machine leaves open what follows: after `pad`, `reset`, `exit`, `fault`,
+        `stage` and `rom`, before the first block, in a block that was never written, and after a MORE that
+        the current result has no further part for.
+
+        Raises:
+            ValueError: the id is outside the vocabulary.
+        """
+        if not 0 <= token_id < len(self._kinds):
+            raise ValueError(f"token id {token_id} is outside 0..{len(self._kinds) - 1}")
+        kind, index = self._kinds[token_id]
+        if kind == "more":
+            self.parts.append(index)
+            return self._emit()
+        handler = self._incoming.get(kind)
+        if handler is not None:
+            handler(index)
+        self.parts.clear()
+        return self._emit() if kind in _EVALUATING else None
+
+    def _enter(self, block: int) -> None:
+        self.block = block
+        self.lane = self.warp = 0
+        self.any_result = False
+
+    def _on_launch(self, index: int) -> None:
+        self.warps = index + 1
+        self._enter(self._launch)
+
+    def _on_lane(self, index: int) -> None:
+        self.lane = index
+
+    def _on_warp(self, index: int) -> None:
+        self.warp = index
+        self.lane = 0
+
+    def _on_stage(self, index: int) -> None:
+        bits = self.description.payload_bits
+        window = [0] * STAGE_PARTS + self.parts
+        self.slices[index] = sum(part << bits * i for i, part in enumerate(window[-STAGE_PARTS:]))
+
+    def _on_rom(self, index: int) -> None:
+        bits = STAGE_PARTS * self.description.payload_bits
+        number = sum(part << bits * i for i, part in enumerate(self.slices))
+        row = tuple(number >> i & 1 for i in range(self._row_bits))
+        self.rom[index] = row
+        try:
+            self._code[index] = decode_block(row, self.description)
+        except BlockError:
+            self._code[index] = None
+
+    def _on_last(self, index: int) -> None:
+        """Commit the value that is now complete, as the current lane's result."""
+        block = self._current()
+        if block is None or self.lane == self.description.lanes:
+            return
+        value = self._completed_value(index)
+        if block.wr_reg:
+            self._register_row(block.dest)[self.lane] = value
+        if block.wr_uni:
+            register = block.dest + (self.lane if block.dest_lane else 0)
+            self.uniforms[register % len(self.uniforms)] = value
+        if block.wr_pred:
+            masks = self.predicates[block.dest_pred % len(self.predicates)]
+            masks[self.warp] = masks[self.warp] & ~(1 << self.lane) | (value != 0) << self.lane
+        if block.wr_mem:
+            self.memory[(self.address >> 2) % len(self.memory)] = value
+        self.any_result = self.any_result or value != 0
+        self.lane += 1
+
+    def _completed_value(self, last: int) -> int:
+        bits = self.description.payload_bits
+        number = last - (last >> bits - 1 << bits)
+        for part in reversed(self.parts):
+            number = number << bits | part
+        return number & WORD
+
+    def _current(self) -> Block | None:
+        return None if self.block is None else self._code[self.block]
+
+    def _register_row(self, row: int) -> list[int]:
+        return self.registers[(row + self.warp) % len(self.registers)]
+
+    def _emit(self) -> int | None:
+        """The token that the pass over the current lane of the current block gives."""
+        block = self._current()
+        if block is None:
+            return None
+        active = self.active_lanes(block) >> self.lane
+        if active & 1:
+            return self._emit_lane(block)
+        ids = self.vocabulary
+        if active:
+            return ids.id("lane", self.lane + (active & -active).bit_length() - 1)
+        if block.all_warps and self.warp + 1 < self.warps:
+            return ids.id("warp", self.warp + 1)
+        if block.branch_any and self.any_result:
+            return self._emit_exec(block.taken)
+        return ids.id("exit") if block.next_exit else self._emit_exec(block.next)
+
+    def active_lanes(self, block: Block) -> int:
+        """The lanes of the current warp that a block visits, as a mask."""
+        if not block.visit:
+            return 0
+        if block.scalar:
+            return 1
+        active = (1 << self.description.lanes) - 1
+        for index, masks in enumerate(self.predicates):
+            if block.guard_true >> index & 1:
+                active &= masks[self.warp]
+            if block.guard_false >> index & 1:
+                active &= ~masks[self.warp]
+        return active
+
+    def _emit_exec(self, target: int) -> int | None:
+        return self.vocabulary.id("exec", target) if target < self.description.rom_blocks else None
+
+    def _emit_lane(self, block: Block) -> int | None:
+        result = self._evaluate(block)
+        self.address = result.address
+        if result.fault is not None:
+            return self.vocabulary.id("fault", result.fault) if result.fault < len(FAULTS) else None
+        encoding = self.vocabulary.value(result.value)
+        return encoding[len(self.parts)] if len(self.parts) < len(encoding) else None
+
+    def _evaluate(self, block: Block) -> Result:
+        uniforms = self.uniforms
+        a = self._port(block.a, block.a_thread, block.a_uniform)
+        b = self._port(block.b, block.b_thread, block.b_uniform)
+        ports = Ports(a, b, uniforms[block.c % len(uniforms)], self.lane)
+        return evaluate(block, ports, self.memory)
+
+    def _port(self, number: int, thread: int, uniform: int) -> int:
+        if thread:
+            return self._register_row(number)[self.lane]
+        return self.uniforms[number % len(self.uniforms)] if uniform else 0
+
+
+_EVALUATING = frozenset(("launch", "firmware", "exec", "lane", "warp", "last"))
+"""Kinds of tokens after which the machine evaluates a block; after MORE it does too."""
