@@ -1,8 +1,8 @@
 """The text of machine code: what a block does can be read off its line."""
 
-import machine_kernels
 import pytest
 
+import machine_kernels
 from qgpu.backends.machine.assembly import block_text, program_text
 from qgpu.backends.machine.block import Block
 

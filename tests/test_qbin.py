@@ -5,11 +5,11 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-import machine_kernels
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import machine_kernels
 from qgpu.backends.machine.block import Block
 from qgpu.backends.machine.description import DEFAULT, SMALL, MachineDescription
 from qgpu.backends.machine.program import Parameter, Preload, SourceLine

@@ -4,11 +4,11 @@ import struct
 from collections.abc import Sequence
 from dataclasses import replace
 
-import machine_kernels
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import machine_kernels
 from qgpu.backends.machine.block import Block
 from qgpu.backends.machine.description import DEFAULT, SMALL, MachineDescription
 from qgpu.backends.machine.host import Launch, build_launch, read_requests, read_tokens

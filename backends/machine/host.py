@@ -179,7 +179,7 @@ def _lay_out(
     for size in (*sizes, shared_size):
         regions.append(Region(end, size))
         end += -(-size // BUFFER_ALIGN) * BUFFER_ALIGN
-    used = max(region.address + -(-region.size // 4) * 4 for region in regions)
+    used = max((r.address + -(-r.size // 4) * 4 for r in regions if r.size), default=0)
     if used > 4 * machine.memory_words:
         raise LaunchError(
             f"the launch needs {used // 4} words of memory; "
