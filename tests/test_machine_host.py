@@ -35,7 +35,7 @@ def after_prompt(launch: Launch) -> Machine:
 
 
 def special(machine: MachineDescription, *names: str) -> Kernel:
-    """A kernel that asks for special registers: those of a thread in r0, r1, ..., of a launch in u4, u5, ..."""
+    """A kernel that asks for special registers: of a thread in r0, r1, ..., of a launch in u4, ..."""
     row = [machine_kernels.row(machine, register) for register in range(4)]
     threads = [name for name in names if name[:3] in ("tid", "lan", "war")]
     launches = [name for name in names if name not in threads]
