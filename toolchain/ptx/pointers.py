@@ -157,9 +157,7 @@ class _Inference:
         visited, waiting = {target}, [target]
         while waiting:
             node = waiting.pop()
-            if node in self._result.spaces:
-                continue
-            if node in self._parameters:
+            if node in self._parameters and node not in self._result.spaces:
                 self._mark_parameter(node, self._parameters[node])
             sources = self._possible_sources(node, possible)
             waiting += [source for source in sources if source not in visited]
