@@ -27,7 +27,7 @@ class Site:
 
 @dataclass(eq=False)
 class Block:
-    """Straight-line instructions. With a `guard` there are two successors, the first where it holds.
+    """Straight-line instructions. A `guard` chooses between two different successors, the first where it holds.
 
     Without successors the block ends the kernel as `end` says: `ret` or `trap`. `closing` is the instruction
     that the last transfer of control comes from, None where control falls through.
@@ -65,7 +65,7 @@ def predecessors(blocks: list[Block]) -> dict[Block, list[Block]]:
     """For every block those that may go to it, each once, in block order."""
     result: dict[Block, list[Block]] = {block: [] for block in blocks}
     for block in blocks:
-        for successor in dict.fromkeys(block.successors):
+        for successor in block.successors:
             result[successor].append(block)
     return result
 

@@ -181,7 +181,7 @@ class _EntryLowering:
     def _emit_end(self, block: Block) -> None:
         builder = self._emitter.builder
         builder.loc = block.closing.location if block.closing else builder.loc
-        targets = [self._targets[successor] for successor in dict.fromkeys(block.successors)]
+        targets = [self._targets[successor] for successor in block.successors]
         if not targets:
             builder.ret() if block.end == "ret" else builder.trap()
         elif len(targets) == 1:

@@ -122,7 +122,8 @@ class _Inference:
             node = waiting.pop()
             known = self._result.spaces.get(node)
             if known is not None and known != space:
-                raise self._refusal(node, f"the value may point to {known} or to {space} memory")
+                first, second = sorted((known, space))
+                raise self._refusal(node, f"the value may point to {first} or to {second} memory")
             if known is None:
                 self._result.spaces[node] = space
                 waiting += self._users.get(node, [])

@@ -1,0 +1,502 @@
+"""PTX kernels to IR: control flow, pointers, memory, source lines, and what is refused."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import launches
+from qgpu.ir import Function
+from qgpu.ir.interpreter import Fault, interpret
+from qgpu.ir.verifier import verify
+from qgpu.toolchain.cuda import COMPILERS, CudaOptions
+from qgpu.toolchain.diagnostics import DiagnosticError, Source, render
+from qgpu.toolchain.ptx.lower import lower_module
+from qgpu.toolchain.ptx.parser import parse
+
+HEAD = ".version 9.0\n.target sm_75\n.address_size 64\n"
+REGISTERS = ".reg .pred %p<9>;\n.reg .b16 %h<9>;\n.reg .b32 %r<9>;\n.reg .f32 %f<9>;\n.reg .b64 %l<9>;\n"
+LOADS = """
+ld.param.u64 %l1, [a];
+cvta.to.global.u64 %l1, %l1;
+ld.param.u64 %l2, [b];
+cvta.to.global.u64 %l2, %l2;
+ld.param.u32 %r1, [n];
+"""
+PARAMETERS = ".param .u64 a, .param .u64 b, .param .u32 n"
+
+
+def kernel(body: str, parameters: str = PARAMETERS) -> str:
+    return f"{HEAD}.visible .entry k({parameters})\n{{\n{REGISTERS}{body}\nret;\n}}\n"
+
+
+def lower(text: str) -> Function:
+    source = Source("k.ptx", text)
+    (function,) = lower_module(parse(source), source).functions
+    verify(function)
+    return function
+
+
+def printed(body: str, parameters: str = PARAMETERS) -> list[str]:
+    """The lines of a kernel's IR without places, its head and its foot."""
+    text = re.sub(r"  !loc .*", "", str(lower(kernel(body, parameters))))
+    return [line.strip() for line in text.splitlines()[1:-1]]
+
+
+def launch(body: str, threads: int = 1, words: int = 8, n: int = 0) -> list[int]:
+    """Run a kernel whose arrays a and b hold 1, 2, 3 ...; the words of b afterwards."""
+    a, b = (np.arange(1, words + 1, dtype=np.uint32) for _ in "ab")
+    interpret(lower(kernel(LOADS + body)), [a.data, b.data, n], (1, 1, 1), (threads, 1, 1))
+    return b.tolist()
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(DiagnosticError) as caught:
+        lower(text)
+    return render(caught.value.diagnostics)
+
+
+def messages(body: str, parameters: str = PARAMETERS) -> list[str]:
+    with pytest.raises(DiagnosticError) as caught:
+        lower(kernel(body, parameters))
+    return [found.message for found in caught.value.diagnostics]
+
+
+# ---------------------------------------------------------------- control flow
+
+
+def test_a_guarded_instruction_acts_where_its_guard_holds() -> None:
+    body = """
+    mov.u32 %r2, %tid.x;
+    mul.wide.u32 %l3, %r2, 4;
+    add.s64 %l3, %l2, %l3;
+    setp.lt.u32 %p1, %r2, 2;
+    mov.u32 %r3, 100;
+    @%p1 mov.u32 %r3, 200;
+    @!%p1 st.global.u32 [%l3+8], %r3;
+    @%p1 st.global.u32 [%l3], %r3;
+    """
+    assert launch(body, threads=4) == [200, 200, 3, 4, 100, 100, 7, 8]
+
+
+@pytest.mark.parametrize(("end", "expected"), [("ret", [1, 2, 9, 9]), ("exit", [1, 2, 9, 9])])
+def test_a_guarded_return_ends_its_threads_alone(end: str, expected: list[int]) -> None:
+    body = f"""
+    mov.u32 %r2, %tid.x;
+    mad.wide.u32 %l3, %r2, 4, %l2;
+    setp.lt.u32 %p1, %r2, 2;
+    @%p1 {end};
+    st.global.u32 [%l3], 9;
+    """
+    assert launch(body, threads=4, words=4) == expected
+
+
+def test_a_trap_is_a_fault() -> None:
+    with pytest.raises(Fault, match="trap"):
+        launch("trap;")
+
+
+def test_a_loop_swaps_registers() -> None:
+    """Two phis that read each other: the order of the moves must not matter."""
+    body = """
+    mov.u32 %r2, 10;
+    mov.u32 %r3, 20;
+    LOOP:
+    mov.u32 %r4, %r2;
+    mov.u32 %r2, %r3;
+    mov.u32 %r3, %r4;
+    sub.s32 %r1, %r1, 1;
+    setp.ne.s32 %p1, %r1, 0;
+    @%p1 bra LOOP;
+    st.global.v2.u32 [%l2], {%r2, %r3};
+    """
+    assert launch(body, n=3)[:2] == [20, 10]
+    assert launch(body, n=4)[:2] == [10, 20]
+
+
+def test_a_loop_that_starts_at_the_entry() -> None:
+    (function,) = [lower(kernel("L: ld.param.u32 %r1, [n]; setp.eq.s32 %p1, %r1, 0; @%p1 bra L;"))]
+    assert function.predecessors()[function.entry] == []
+
+
+def test_code_that_nothing_reaches_is_left_out() -> None:
+    assert printed("bra.uni END; brev.b32 %r1, %r1; END:") == ["entry:", "br END", "END:", "ret"]
+
+
+def test_a_branch_to_the_next_instruction() -> None:
+    body = "ld.param.u32 %r1, [n]; setp.eq.s32 %p1, %r1, 0; @%p1 bra next; next:"
+    lines = ["%0 = icmp eq %n, i32 0 : i1", "condbr %0, next.1, next", "next:", "br next.1", "next.1:", "ret"]
+    assert printed(body) == ["entry:", *lines]
+
+
+def test_scopes_keep_registers_apart() -> None:
+    body = """
+    { .reg .u32 %x; mov.u32 %x, 3; st.global.u32 [%l2], %x; { .reg .u32 %x; mov.u32 %x, 4;
+      st.global.u32 [%l2+4], %x; } st.global.u32 [%l2+8], %x; }
+    """
+    assert launch(body)[:3] == [3, 4, 3]
+
+
+def test_an_undefined_register_is_undefined_on_its_path_alone() -> None:
+    lines = printed(
+        "ld.param.u32 %r1, [n]; setp.eq.s32 %p1, %r1, 0; @%p1 mov.u32 %r2, 7; ld.param.u64 %l1, [a];"
+        "st.global.u32 [%l1], %r2;"
+    )
+    assert "%1 = undef : i32" in lines
+    assert "%2 = phi [%1, entry], [i32 7, guarded] : i32" in lines
+
+
+# -------------------------------------------------------------------- pointers
+
+
+def pointer_parameters(body: str, parameters: str) -> list[str]:
+    return [str(argument.type) for argument in lower(kernel(body, parameters)).args]
+
+
+@pytest.mark.parametrize(
+    ("body", "types"),
+    [
+        ("ld.param.u64 %l1, [a]; cvta.to.global.u64 %l2, %l1;", ["ptr<global>", "i64"]),
+        ("ld.param.u64 %l1, [a]; ld.global.u32 %r1, [%l1];", ["ptr<global>", "i64"]),
+        ("ld.param.u64 %l1, [a]; ld.param.u64 %l2, [b]; shl.b64 %l3, %l2, 2; add.s64 %l4, %l3, %l1;"
+         "ld.global.u32 %r1, [%l4];", ["ptr<global>", "i64"]),
+        ("ld.param.u64 %l1, [a]; cvta.to.global.u64 %l5, %l1; ld.param.u64 %l2, [b];"
+         "add.s64 %l4, %l2, %l5; ld.global.u32 %r1, [%l4];", ["ptr<global>", "i64"]),
+        ("ld.param.u64 %l1, [a]; ld.param.u64 %l2, [b]; setp.eq.u32 %p1, %r1, 0;"
+         "selp.b64 %l3, %l1, %l2, %p1; st.global.u32 [%l3], 1;", ["ptr<global>", "ptr<global>"]),
+        ("ld.param.u64 %l1, [b]; mul.lo.s64 %l2, %l1, %l1; ld.param.u64 %l1, [a]; st.u32 [%l1], 1;",
+         ["ptr<global>", "i64"]),
+    ],
+)  # fmt: skip
+def test_which_parameters_are_pointers(body: str, types: list[str]) -> None:
+    assert pointer_parameters(body, ".param .u64 a, .param .u64 b") == types
+
+
+def test_declared_pointers_need_no_proof() -> None:
+    parameters = ".param .u64 .ptr .align 1 a, .param .u64 .ptr .shared .align 4 b"
+    assert pointer_parameters("", parameters) == ["i64", "i64"]
+    body = "ld.param.u64 %l1, [a]; ld.param.u64 %l2, [b];"
+    assert pointer_parameters(body, parameters) == ["ptr<global>", "ptr<shared>"]
+
+
+def test_pointer_arithmetic() -> None:
+    body = """
+    add.s64 %l3, %l1, 16;
+    sub.s64 %l3, %l3, 8;
+    ld.global.u32 %r2, [%l3+-4];
+    mul.wide.s32 %l4, %r2, -4;
+    sub.s64 %l5, %l2, %l4;
+    st.global.u32 [%l5], 77;
+    mad.wide.s32 %l6, %r2, 8, %l2;
+    st.global.u32 [%l6], 78;
+    """
+    assert launch(body) == [1, 2, 77, 4, 78, 6, 7, 8]
+
+
+def test_pointers_that_a_loop_moves_and_compares() -> None:
+    body = """
+    add.s64 %l3, %l2, 16;
+    LOOP:
+    ld.global.u32 %r2, [%l2];
+    add.s32 %r2, %r2, 100;
+    st.global.u32 [%l2], %r2;
+    add.s64 %l2, %l2, 4;
+    setp.ne.s64 %p1, %l2, %l3;
+    @%p1 bra LOOP;
+    """
+    assert launch(body) == [101, 102, 103, 104, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("ld.param.u64 %l1, [a]; ld.param.u64 %l2, [b]; add.s64 %l3, %l1, %l2; st.global.u8 [%l3], 1;",
+         "either operand of this sum could be the pointer"),
+        (LOADS + "add.s64 %l3, %l1, %l2;", "two pointers are added"),
+        (LOADS + "sub.s64 %l3, %l1, %l2;", "a pointer is used as an integer"),
+        (LOADS + "and.b64 %l3, %l1, 15;", "a pointer is used as an integer"),
+        (LOADS + "st.global.u64 [%l1], %l2;", "a pointer is used as an integer"),
+        (LOADS + "setp.eq.s64 %p1, %l1, 0;",
+         "a pointer is compared with an integer or with a pointer to other memory"),
+        ("mov.u64 %l1, 64; st.global.u32 [%l1], 1;",
+         "the address does not come from a pointer parameter or an array"),
+        (LOADS + "ld.global.u64 %l3, [%l1]; ld.global.u32 %r1, [%l3];",
+         "the address does not come from a pointer parameter or an array"),
+        ("st.global.u32 [64], 1;", "an address has to start from a register or an array"),
+        (LOADS + "ld.shared.u32 %r1, [%l1];", "the address points to global memory, not to shared memory"),
+        (LOADS + ".shared .b32 s[4]; mov.u64 %l3, s; setp.eq.s32 %p1, %r1, 0; selp.b64 %l4, %l1, %l3, %p1;",
+         "the value may point to global or to shared memory"),
+        (LOADS + "mov.u64 %l3, 0; setp.eq.s32 %p1, %r1, 0; @%p1 mov.u64 %l3, %l1; st.global.u32 [%l3], 1;",
+         "%l3 holds a pointer on one path and an integer on another"),
+    ],
+)  # fmt: skip
+def test_pointers_that_are_refused(body: str, message: str) -> None:
+    assert messages(body) == [message]
+
+
+# ---------------------------------------------------------------------- memory
+
+
+@pytest.mark.parametrize(
+    ("load", "expected"),
+    [
+        ("ld.global.u8 %h1, [%l2]; cvt.u32.u16 %r1, %h1;", 0xFE),
+        ("ld.global.s8 %h1, [%l2]; cvt.u32.u16 %r1, %h1;", 0xFFFE),
+        ("ld.global.s8 %r1, [%l2];", 0xFFFFFFFE),
+        ("ld.global.b8 %r1, [%l2];", 0xFE),
+        ("ld.global.u16 %r1, [%l2];", 0xCDFE),
+        ("ld.global.s16 %r1, [%l2];", 0xFFFFCDFE),
+        ("ld.global.nc.u32 %r1, [%l2];", 0x89ABCDFE),
+        ("ld.volatile.global.f32 %f1, [%l2]; mov.b32 %r1, %f1;", 0x89ABCDFE),
+        ("ld.global.s32 %l3, [%l2]; shr.u64 %l3, %l3, 16; cvt.u32.u64 %r1, %l3;", 0xFFFF89AB),
+        ("ld.global.L1::evict_last.v2.u16 {%h1, %h2}, [%l2]; cvt.u32.u16 %r1, %h2;", 0x89AB),
+        ("ld.relaxed.gpu.global.v4.u8 {_, _, %r1, _}, [%l2];", 0xAB),
+        ("ld.u8 %r1, [%l2+1];", 0xCD),
+    ],
+)
+def test_loads_extend_to_their_register(load: str, expected: int) -> None:
+    body = f"mov.u32 %r5, {0x89ABCDFE}; st.global.u32 [%l2], %r5; {load} st.global.u32 [%l2+4], %r1;"
+    assert launch(body)[1] == expected
+
+
+def test_stores_write_their_type_alone() -> None:
+    body = """
+    mov.u32 %r2, 0xAABBCCDD; mov.b64 %l3, {%r2, %r2}; cvt.u16.u32 %h1, %r2;
+    st.global.u8 [%l2+1], %r2;
+    st.global.u16 [%l2+4], %l3;
+    st.global.v2.u8 [%l2+8], {%h1, 5};
+    st.global.f32 [%l2+12], 0f3F800000;
+    st.global.u64 [%l2+16], %l3;
+    """
+    assert launch(body)[:6] == [0xDD01, 0xCCDD, 0x05DD, 0x3F800000, 0xAABBCCDD, 0xAABBCCDD]
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [("add.u32", 0), ("add.s32", 0), ("min.s32", 0xFFFFFFFF), ("max.s32", 1), ("min.u32", 1),
+     ("max.u32", 0xFFFFFFFF), ("and.b32", 1), ("or.b32", 0xFFFFFFFF), ("xor.b32", 0xFFFFFFFE),
+     ("exch.b32", 0xFFFFFFFF)],
+)  # fmt: skip
+@pytest.mark.parametrize("qualifiers", ["global", "relaxed.gpu.global", "acq_rel.sys.global"])
+def test_atomics(operation: str, expected: int, qualifiers: str) -> None:
+    body = f"atom.{qualifiers}.{operation} %r2, [%l2], -1; st.global.u32 [%l2+4], %r2;"
+    assert launch(body)[:2] == [expected, 1]
+    if "exch" not in operation:
+        assert launch(f"red.{qualifiers}.{operation} [%l2], -1;")[:2] == [expected, 2]
+
+
+def test_shared_arrays_are_addressed_in_32_or_64_bits() -> None:
+    """Thread t reads what thread 3 - t wrote before the barrier."""
+    body = """
+    .shared .align 4 .b8 s[16];
+    mov.u32 %r2, %tid.x;
+    shl.b32 %r3, %r2, 2;
+    mov.u32 %r4, s;
+    add.s32 %r5, %r4, %r3;
+    st.shared.u32 [%r5], %r2;
+    bar.sync 0;
+    mov.u64 %l3, s;
+    cvta.shared.u64 %l4, %l3;
+    mul.wide.u32 %l5, %r2, 4;
+    sub.s64 %l6, %l4, %l5;
+    ld.u32 %r6, [%l6+12];
+    add.s64 %l7, %l2, %l5;
+    st.global.u32 [%l7], %r6;
+    ld.shared.u32 %r7, [s+4];
+    st.global.u32 [%l7+16], %r7;
+    """
+    assert launch(body, threads=4) == [3, 2, 1, 0, 1, 1, 1, 1]
+
+
+def test_arrays_become_arrays_of_the_function() -> None:
+    body = (
+        ".shared .align 8 .v2 .u16 s[3][5]; .local .b8 l[7]; mov.u64 %l1, s; mov.u64 %l2, l; mov.u64 %l3, s;"
+    )
+    arrays = lower(kernel(body)).shared
+    assert [(a.name, a.space, a.size, a.align) for a in arrays] == [
+        ("s", "shared", 60, 8),
+        ("l", "local", 7, 1),
+    ]
+
+
+def test_parameters_of_all_widths() -> None:
+    parameters = ".param .u64 a, .param .u8 c, .param .s16 h, .param .u64 w"
+    body = """
+    ld.param.u64 %l1, [a];
+    ld.param.s8 %r1, [c];
+    st.global.u32 [%l1], %r1;
+    ld.param.u8 %h1, [c];
+    st.global.u16 [%l1+4], %h1;
+    ld.param.s16 %r2, [h];
+    st.global.u32 [%l1+8], %r2;
+    ld.param.u64 %l2, [w];
+    st.global.u64 [%l1+16], %l2;
+    ld.param.u32 %r3, [w];
+    st.global.u32 [%l1+12], %r3;
+    """
+    out = np.zeros(6, dtype=np.uint32)
+    interpret(lower(kernel(body, parameters)), [out.data, 0xFE, 0x8001, 0x1122334455667788])
+    assert out.tolist() == [0xFFFFFFFE, 0xFE, 0xFFFF8001, 0x55667788, 0x55667788, 0x11223344]
+
+
+def test_special_registers() -> None:
+    names = [f"{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"]
+    lines = printed("".join(f"mov.u32 %r1, %{name};" for name in [*names, "laneid", "warpid"]))
+    assert [line.split(" = ")[1] for line in lines[1:-1]] == [
+        f"sreg {name} : i32" for name in [*names, "laneid", "warpid"]
+    ]
+
+
+def test_thread_limits() -> None:
+    source = Source("k.ptx", f"{HEAD}.entry k() .maxntid 32, 4, 1 {{ ret; }} .entry m() {{ ret; }}")
+    limited, free = lower_module(parse(source), source).functions
+    assert (limited.attrs, free.attrs) == ({"max_threads": 128}, {})
+
+
+# -------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("instruction", "reason"),
+    [
+        ("add.f32 %f1, %f2, %f3;", "it needs floating-point arithmetic"),
+        ("cvt.rn.f32.s32 %f1, %r1;", "it needs floating-point arithmetic"),
+        ("fma.rn.f32 %f1, %f1, %f1, %f1;", "it needs floating-point arithmetic"),
+        ("add.cc.u32 %r1, %r1, %r1;", "it needs a carry flag"),
+        ("shfl.sync.idx.b32 %r1, %r2, %r3, 31, -1;", "it reads registers of other lanes"),
+        ("clz.b32 %r1, %r2;", "it needs a unit for bit fields; write it with shifts and masks"),
+        ("bar.sync 0, 64;", "only a barrier of the whole thread block is supported"),
+        ("ld.const.u32 %r1, [%l1];", "it needs constant memory; pass a pointer to the table instead"),
+        ("atom.global.cas.b32 %r1, [%l1], 0, 1;",
+         "only add, min, max, and, or, xor and exch on 32-bit integers are supported"),
+        ("atom.global.add.u64 %l1, [%l1], 1;",
+         "only add, min, max, and, or, xor and exch on 32-bit integers are supported"),
+        ("add.sat.s32 %r1, %r1, %r1;", "this form of the instruction is not known"),
+        ("frobnicate.b32 %r1;", "the instruction is not known"),
+        ("call.uni f;",
+         "it needs a call stack; make the function __forceinline__, and use neither printf nor assert"),
+    ],
+)  # fmt: skip
+def test_unsupported_instructions(instruction: str, reason: str) -> None:
+    name = instruction.split()[0].rstrip(";")
+    assert messages(instruction) == [f"unsupported instruction '{name}': {reason}"]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("bra NOWHERE;", "the branch target is not a label of this kernel"),
+        ("L: L:", "label 'L' is defined twice"),
+        ("@%r1 bra L; L:", "'%r1' is not a predicate register"),
+        ("add.s32 %r1, %l1, 2;", "operand has 64 bits where 32 are needed"),
+        ("add.s32 %l1, %r1, 2;", "the result has 32 bits, its register 64"),
+        ("add.s32 5, %r1, 2;", "the result has to go to a declared register"),
+        ("setp.lt.b32 %p1, %r1, 2;", "'lt' does not compare operands of type b32"),
+        ("mov.u32 %r1, %clock;", "special register '%clock' is not supported"),
+        ("mov.u32 %r1, nobody;", "name 'nobody' is not supported"),
+        ("ld.param.u32 %r1, [nobody];", "the address is not a parameter of this kernel"),
+        ("ld.param.u32 %r1, [a+4];", "a part of a parameter cannot be loaded"),
+        ("bar.sync 1;", "only barrier 0 is supported"),
+        (".shared .b32 s[]; mov.u64 %l1, s;",
+         "array 's' has no size: dynamic shared memory is not supported"),
+    ],
+)  # fmt: skip
+def test_ill_formed_kernels(body: str, message: str) -> None:
+    assert messages(body) == [message]
+
+
+def test_structures_by_value_are_refused() -> None:
+    assert messages("", ".param .align 4 .b8 p[12]") == [
+        "parameter 'p' is a structure or array passed by value; pass a pointer to it instead"
+    ]
+
+
+def test_all_unsupported_instructions_are_reported_with_their_cuda_lines(tmp_path: Path) -> None:
+    cuda = tmp_path / "k.cu"
+    cuda.write_text("first\n  second(x);\n")
+    body = "\n.loc 1 2 3\nclz.b32 %r1, %r2;\n.loc 1 1 1\nbrev.b32 %r3, %r4;\n"
+    needs = "it needs a unit for bit fields; write it with shifts and masks"
+    name = str(cuda)
+    assert refusal(kernel(f'{body}ret; }} .file 1 "{cuda}"\n.entry q() {{')).splitlines() == [
+        f"k.ptx:13:1: error: unsupported instruction 'clz.b32': {needs}",
+        "clz.b32 %r1, %r2;",
+        "^~~~~~~",
+        f"{name}:2:3: note: compiled from here",
+        "  second(x);",
+        "  ^",
+        f"k.ptx:15:1: error: unsupported instruction 'brev.b32': {needs}",
+        "brev.b32 %r3, %r4;",
+        "^~~~~~~~",
+        f"{name}:1:1: note: compiled from here",
+        "first",
+        "^",
+    ]
+
+
+# ---------------------------------------------------------------- source lines
+
+
+def test_instructions_know_their_cuda_lines() -> None:
+    body = """
+    ld.param.u32 %r1, [n];
+    .loc 1 3 5
+    add.s32 %r2, %r1, 1;
+    .loc 1 0 5
+    add.s32 %r3, %r2, 1;
+    .loc 2 900 7, function_name $L_s, inlined_at 1 4 9
+    add.s32 %r4, %r3, 1;
+    ret; } .file 1 "k.cu" .file 2 "header.h" .entry q() {
+    """
+    source = Source("k.ptx", kernel(body))
+    function = lower_module(parse(source), source).function("k")
+    places = [str(instruction.loc) for instruction in function.entry if instruction.op == "add"]
+    assert places == ["k.cu:3:5", "k.cu:3:5", "k.cu:4:9"]
+
+
+def test_without_line_information_the_ptx_line_counts() -> None:
+    function = lower(kernel("\nld.param.u32 %r1, [n];\n  add.s32 %r2, %r1, 1;"))
+    assert str(next(iter(function.entry)).loc) == "k.ptx:13:3"
+
+
+# -------------------------------------------------------------------- examples
+
+
+def compiled(path: Path) -> tuple[Source, Source]:
+    cuda = Source(str(path), path.read_text())
+    return cuda, Source("k.ptx", COMPILERS["nvrtc"].compile(cuda, CudaOptions()).text)
+
+
+@pytest.mark.parametrize("launch", launches.LAUNCHES, ids=lambda launch: launch.id)
+def test_examples_compute_what_they_should(launch: launches.Launch) -> None:
+    cuda, ptx = compiled(launch.file)
+    function = lower_module(parse(ptx), ptx, cuda=cuda).function(launch.kernel)
+    verify(function)
+    args = launch.fresh_args()
+    buffers = [arg.data if isinstance(arg, np.ndarray) else arg for arg in args]
+    interpret(function, buffers, launch.grid, launch.block)
+    arrays = [arg for arg in args if isinstance(arg, np.ndarray)]
+    for found, expected in zip(arrays, launch.expect(), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("architecture", ["compute_75", "compute_100"])
+@pytest.mark.parametrize("path", sorted(launches.HERE.glob("*.cu")), ids=lambda path: path.stem)
+def test_examples_lower_for_both_generations_of_nvvm(path: Path, architecture: str) -> None:
+    cuda = Source(str(path), path.read_text())
+    ptx = Source("k.ptx", COMPILERS["nvrtc"].compile(cuda, CudaOptions(architecture=architecture)).text)
+    for function in lower_module(parse(ptx), ptx, cuda=cuda).functions:
+        verify(function)
+        assert {i.loc.file for i in function.instructions if i.loc} == {str(path)}
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is a second source of PTX")
+@pytest.mark.parametrize("path", sorted(launches.HERE.glob("*.cu")), ids=lambda path: path.stem)
+def test_examples_lower_from_nvcc(path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "k.ptx"
+    subprocess.run(["nvcc", "-ptx", "-arch=sm_75", str(path), "-o", str(out)], check=True)
+    source = Source("k.ptx", out.read_text())
+    for function in lower_module(parse(source), source).functions:
+        verify(function)
