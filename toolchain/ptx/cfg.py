@@ -27,7 +27,7 @@ class Site:
 
 @dataclass(eq=False)
 class Block:
-    """Straight-line instructions. A `guard` chooses between two different successors, the first where it holds.
+    """Straight-line instructions; a `guard` chooses the first of two different successors where it holds.
 
     Without successors the block ends the kernel as `end` says: `ret` or `trap`. `closing` is the instruction
     that the last transfer of control comes from, None where control falls through.

@@ -1,0 +1,170 @@
+"""The pipeline: CUDA to PTX, PTX to SIMT IR, passes, machine code."""
+
+import dataclasses
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from qgpu.toolchain.cuda import COMPILERS, CudaOptions, Ptx
+from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, emit, failure
+
+if TYPE_CHECKING:
+    from qgpu.backends.machine.description import MachineDescription
+    from qgpu.backends.machine.program import Program
+    from qgpu.ir import Module
+
+LANGUAGES = ("cu", "ptx", "ir")
+_LENGTH = re.compile(r"(\d+)")
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """What steers a compilation besides the machine.
+
+    `kernels` names the kernels to compile, as in the PTX or, for C++, by their plain names; None means all.
+    `print_after` names the passes after which the IR goes to stderr.
+    """
+
+    cuda: CudaOptions = field(default_factory=CudaOptions)
+    cuda_compiler: str = "nvrtc"
+    kernels: tuple[str, ...] | None = None
+    print_after: Collection[str] = ()
+    print_after_all: bool = False
+
+
+def compile_source(
+    text: str,
+    filename: str,
+    language: str,
+    machine: "MachineDescription",
+    options: CompileOptions | None = None,
+) -> "Program":
+    """Compile a text in one of LANGUAGES to a program for a machine.
+
+    `filename` is the name diagnostics and source lines show. Warnings go to stderr. Raises DiagnosticError
+    where the input is at fault or the machine cannot run it.
+    """
+    options = options or CompileOptions()
+    source = Source(filename, text)
+    with _source_lines(source):
+        module = build_ir(source, language, options)
+        run_passes(module, options)
+        return generate_program(module, machine, source)
+
+
+def build_ptx(source: Source, options: CompileOptions) -> str:
+    """The PTX of a CUDA source; the compiler's warnings go to stderr."""
+    compiled: Ptx = COMPILERS[options.cuda_compiler].compile(source, options.cuda)
+    emit(compiled.warnings)
+    return compiled.text
+
+
+def build_ir(source: Source, language: str, options: CompileOptions) -> "Module":
+    """The IR of a source before any pass."""
+    if language == "ir":
+        return _parse_ir(source, options)
+    if language == "ptx":
+        return _lower(source, None, options)
+    return _lower(Source(f"<PTX of {source.name}>", build_ptx(source, options)), source, options)
+
+
+def run_passes(module: "Module", options: CompileOptions) -> None:
+    """Run the default pipeline over a module, in place."""
+    from qgpu.ir.passes import PassManager, default_pipeline
+
+    PassManager(
+        default_pipeline(), print_after=options.print_after, print_after_all=options.print_after_all
+    ).run(module)
+
+
+def generate_program(module: "Module", machine: "MachineDescription", source: Source) -> "Program":
+    """Machine code from IR that has gone through the passes."""
+    from qgpu.toolchain.codegen import generate
+
+    return dataclasses.replace(generate(module, machine), source=source.name)
+
+
+def pass_names() -> list[str]:
+    """The names of the default pipeline's passes, each once, in order."""
+    from qgpu.ir.passes import default_pipeline
+
+    return list(dict.fromkeys(step.name for step in default_pipeline()))
+
+
+def _lower(ptx: Source, cuda: Source | None, options: CompileOptions) -> "Module":
+    from qgpu.toolchain.ptx.lower import lower_module
+    from qgpu.toolchain.ptx.parser import parse
+
+    with _source_lines(ptx):
+        tree = parse(ptx)
+        names = [entry.name for entry in tree.entries]
+        return lower_module(tree, ptx, cuda=cuda, kernels=_chosen(names, options, cuda or ptx))
+
+
+def _chosen(names: list[str], options: CompileOptions, source: Source) -> list[str]:
+    """The full names of the kernels that the options ask for."""
+    if not names:
+        raise failure("no kernel to compile", "a kernel is a __global__ function", file=source.name)
+    if options.kernels is None:
+        return names
+    chosen: list[str] = []
+    for wanted in options.kernels:
+        found = [name for name in names if wanted in (name, plain_name(name))]
+        if not found:
+            raise failure(f"no kernel '{wanted}'", f"there are: {', '.join(names)}", file=source.name)
+        chosen += found
+    return chosen
+
+
+def plain_name(name: str) -> str:
+    """The function's own name in a C++ mangled one (`_ZN2ns3dotEPi` gives `dot`), else the name itself.
+
+    Itanium C++ ABI, section 5.1.3: a nested name is a sequence of identifiers, each after its length.
+    """
+    if not name.startswith("_Z"):
+        return name
+    position = 3 if name.startswith("_ZN") else 2
+    found = ""
+    while match := _LENGTH.match(name, position):
+        start = match.end()
+        position = start + int(match.group())
+        found = name[start:position]
+        if not name.startswith("_ZN"):
+            break
+    return found or name
+
+
+def _parse_ir(source: Source, options: CompileOptions) -> "Module":
+    from qgpu.ir.parser import ParseError, parse_module
+    from qgpu.ir.verifier import VerifyError, verify
+
+    try:
+        module = parse_module(source.text, source.name)
+        verify(module)
+    except ParseError as error:
+        raise DiagnosticError(source.diagnostic(error.message, error.line, error.column)) from None
+    except VerifyError as error:
+        raise failure(str(error), file=source.name) from None
+    names = [function.name for function in module.functions]
+    chosen = _chosen(names, options, source)
+    module.functions[:] = [function for function in module.functions if function.name in chosen]
+    return module
+
+
+@contextmanager
+def _source_lines(source: Source) -> Iterator[None]:
+    """Add the lines of a source to diagnostics that name only a place in it."""
+    try:
+        yield
+    except DiagnosticError as error:
+        raise DiagnosticError(*(_with_line(found, source) for found in error.diagnostics)) from error
+
+
+def _with_line(diagnostic: Diagnostic, source: Source) -> Diagnostic:
+    notes = tuple(_with_line(attached, source) for attached in diagnostic.notes)
+    line = diagnostic.source_line
+    if line is None and diagnostic.file == source.name:
+        line = source.line(diagnostic.line)
+    return dataclasses.replace(diagnostic, source_line=line, notes=notes)

@@ -1,0 +1,244 @@
+"""`qgpuc`, the compiler driver, with the habits of nvcc."""
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from qgpu.toolchain.compile import (
+    LANGUAGES,
+    CompileOptions,
+    build_ir,
+    build_ptx,
+    compile_source,
+    pass_names,
+)
+from qgpu.toolchain.cuda import CudaOptions
+from qgpu.toolchain.diagnostics import Source, failure, reporting
+
+if TYPE_CHECKING:
+    from qgpu.backends.machine.description import MachineDescription
+
+_PROGRAM = "qgpuc"
+_STANDARD = "-"
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One compilation as the command line asks for it; `output` of None means standard output."""
+
+    source: Source
+    language: str
+    machine: str
+    options: CompileOptions
+    output: str | None
+    verbose: bool
+
+
+def _emit_ptx(job: _Job) -> bytes:
+    if job.language == "ir":
+        raise click.UsageError("PTX cannot be made from IR.")
+    return (job.source.text if job.language == "ptx" else build_ptx(job.source, job.options)).encode()
+
+
+def _emit_ir(job: _Job) -> bytes:
+    return str(build_ir(job.source, job.language, job.options)).encode()
+
+
+def _emit_machine(job: _Job) -> bytes:
+    from qgpu.backends.machine.assembly import program_text
+
+    return program_text(_compile(job)).encode()
+
+
+def _emit_qbin(job: _Job) -> bytes:
+    from qgpu.backends.machine.qbin import program_bytes
+
+    return program_bytes(_compile(job))
+
+
+_EMITTERS: dict[str, Callable[[_Job], bytes]] = {
+    "ptx": _emit_ptx,
+    "ir": _emit_ir,
+    "machine": _emit_machine,
+    "qbin": _emit_qbin,
+}
+
+
+def _compile(job: _Job):
+    machine = _machine(job.machine)
+    program = compile_source(job.source.text, job.source.name, job.language, machine, job.options)
+    if job.verbose:
+        from qgpu.toolchain.report import report
+
+        click.echo(report(program), err=True)
+    return program
+
+
+def _machine(name: str) -> "MachineDescription":
+    from qgpu.backends.machine.description import DescriptionError, load_description
+
+    try:
+        return load_description(name)
+    except DescriptionError as error:
+        raise failure(str(error)) from None
+
+
+def _print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if not wanted or context.resilient_parsing:
+        return
+    try:
+        version = metadata.version("qgpu")
+    except metadata.PackageNotFoundError:
+        version = "(not installed)"
+    click.echo(f"qgpuc {version}")
+    context.exit()
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("file", required=False)
+@click.option(
+    "-o", "output", metavar="PATH", help="Output file, or folder with --emit-weights; - for stdout."
+)
+@click.option(
+    "-x", "language", type=click.Choice(LANGUAGES), help="Language of the input (default: its suffix)."
+)
+@click.option(
+    "--emit",
+    type=click.Choice(list(_EMITTERS)),
+    default="qbin",
+    show_default=True,
+    help="What to make: PTX, the IR before any pass, machine code as text, or a program file.",
+)
+@click.option(
+    "--kernel", "kernels", multiple=True, metavar="NAME", help="Compile this kernel (default: all)."
+)
+@click.option(
+    "--machine", default="default", show_default=True, metavar="NAME|FILE", help="Machine to compile for."
+)
+@click.option("-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Define a macro.")
+@click.option("-I", "include_dirs", multiple=True, metavar="DIR", help="Search a folder for headers.")
+@click.option("--print-after", multiple=True, metavar="PASS", help="Print the IR after a pass to stderr.")
+@click.option("--print-after-all", is_flag=True, help="Print the IR after every pass to stderr.")
+@click.option("-v", "--verbose", is_flag=True, help="Report what each kernel uses, as ptxas -v does.")
+@click.option(
+    "--emit-weights", is_flag=True, help="Write the checkpoint that is the machine, without a kernel."
+)
+@click.option(
+    "--dtype",
+    type=click.Choice(["float32", "bfloat16"]),
+    default="float32",
+    show_default=True,
+    help="Number format of the checkpoint.",
+)
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version)
+def main(
+    file: str | None,
+    output: str | None,
+    language: str | None,
+    emit: str,
+    kernels: tuple[str, ...],
+    machine: str,
+    defines: tuple[str, ...],
+    include_dirs: tuple[str, ...],
+    print_after: tuple[str, ...],
+    print_after_all: bool,
+    verbose: bool,
+    emit_weights: bool,
+    dtype: str,
+) -> None:
+    """Compile a CUDA, PTX or IR file for the machine.
+
+    FILE is a .cu, .ptx or .ir file, or - for standard input (with -x).
+    """
+    if emit_weights:
+        _write_weights(file, output, machine, dtype)
+        return
+    if file is None:
+        raise click.UsageError("No input file.")
+    language = language or _language_of(file)
+    output = output or _default_output(file, emit)
+    _check_output(file, output)
+    _check_passes(print_after)
+    options = CompileOptions(
+        cuda=CudaOptions(defines, tuple(map(Path, include_dirs))),
+        kernels=kernels or None,
+        print_after=print_after,
+        print_after_all=print_after_all,
+    )
+    with reporting(_PROGRAM):
+        job = _Job(_read(file), language, machine, options, output, verbose)
+        _write(output, _EMITTERS[emit](job))
+
+
+def _write_weights(file: str | None, output: str | None, machine: str, dtype: str) -> None:
+    if file is not None:
+        raise click.UsageError("--emit-weights takes no input file: the checkpoint is the machine.")
+    if output is None:
+        raise click.UsageError("--emit-weights needs a folder: -o DIR.")
+    with reporting(_PROGRAM):
+        from qgpu.backends.transformer import emit_checkpoint
+
+        try:
+            emit_checkpoint(_machine(machine), output, dtype)
+        except (ValueError, OSError) as error:
+            raise failure(str(error), file=output) from error
+
+
+def _language_of(file: str) -> str:
+    suffix = Path(file).suffix.removeprefix(".")
+    if suffix in LANGUAGES:
+        return suffix
+    if file == _STANDARD:
+        raise click.UsageError("Standard input needs its language: -x cu, -x ptx or -x ir.")
+    raise click.UsageError(f"The suffix of '{file}' is none of .cu, .ptx and .ir: give the language with -x.")
+
+
+def _default_output(file: str, emit: str) -> str:
+    if emit != "qbin":
+        return _STANDARD
+    if file == _STANDARD:
+        raise click.UsageError("A program from standard input needs an output file: -o PATH.")
+    return f"{Path(file).stem}.qbin"
+
+
+def _check_output(file: str, output: str) -> None:
+    if _STANDARD not in (file, output) and os.path.realpath(file) == os.path.realpath(output):
+        raise click.UsageError(f"The output file '{output}' is the input file.")
+
+
+def _check_passes(names: tuple[str, ...]) -> None:
+    known = pass_names() if names else []
+    for name in names:
+        if name not in known:
+            raise click.UsageError(f"No pass '{name}'. There are: {', '.join(known)}.")
+
+
+def _read(file: str) -> Source:
+    try:
+        data = sys.stdin.buffer.read() if file == _STANDARD else Path(file).read_bytes()
+        return Source("<stdin>" if file == _STANDARD else file, data.decode())
+    except OSError as error:
+        raise failure(f"cannot read '{file}': {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise failure(f"not a text file: byte {error.start} is not UTF-8", file=file) from None
+
+
+def _write(output: str, data: bytes) -> None:
+    from qgpu.backends.machine.qbin import write_atomically
+
+    try:
+        if output == _STANDARD:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        elif os.path.exists(output) and not os.path.isfile(output):
+            Path(output).write_bytes(data)
+        else:
+            write_atomically(os.path.realpath(output), data)
+    except OSError as error:
+        raise failure(f"cannot write '{output}': {error.strerror}") from None

@@ -1,0 +1,26 @@
+"""The report of `qgpuc -v`, in the form of `ptxas -v`."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from qgpu.backends.machine.program import Kernel, Program
+
+_HEAD = "qgpuc info    : "
+
+
+def report(program: "Program") -> str:
+    """What each kernel uses of its machine, one paragraph a kernel."""
+    return "\n".join(line for kernel in program.kernels for line in _lines(kernel, program))
+
+
+def _lines(kernel: "Kernel", program: "Program") -> Iterator[str]:
+    machine = program.machine
+    yield f"{_HEAD}Compiling entry function '{kernel.name}' for '{machine.name}'"
+    yield (
+        f"{_HEAD}Used {kernel.registers} registers, {kernel.predicates} of {machine.predicates} predicates, "
+        f"{len(kernel.blocks)} of {machine.rom_blocks} ROM blocks, {kernel.shared_bytes} bytes smem"
+    )
+    threads = kernel.warp_stride * machine.lanes
+    memory = 4 * machine.memory_words - kernel.shared_bytes
+    yield f"{_HEAD}Launches of up to {threads} threads a block, {memory} bytes gmem"
