@@ -84,7 +84,7 @@ def test_warnings_come_with_the_ptx() -> None:
 
 
 def test_missing_nvrtc_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nvrtc, "_WHEELS", ("nvidia-cuda-nvrtc-missing",))
+    monkeypatch.setattr(nvrtc, "_NAMESPACE", "nvidia_missing")
     nvrtc._load.cache_clear()
     try:
         (error,) = errors_of(KERNEL)

@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,6 +91,8 @@ def _machine(name: str) -> "MachineDescription":
 def _print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if not wanted or context.resilient_parsing:
         return
+    from importlib import metadata
+
     try:
         version = metadata.version("qgpu")
     except metadata.PackageNotFoundError:

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
-from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 from qgpu.toolchain.cuda.headers import HEADERS
@@ -16,7 +16,8 @@ from qgpu.toolchain.cuda.log import parse_log, plain_lines
 from qgpu.toolchain.cuda.options import CudaOptions, Ptx
 from qgpu.toolchain.diagnostics import DiagnosticError, Source, failure
 
-_WHEELS = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
+_NAMESPACE = "nvidia"
+_WHEEL = "nvidia-cuda-nvrtc"
 _LIBRARY = re.compile(r"^(libnvrtc\.so\.\d+|nvrtc64_\d+_\d+\.dll)$")
 _BUILTINS = re.compile(r"^(libnvrtc-builtins\.so\.[\d.]+|nvrtc-builtins64_\d+\.dll)$")
 _SUCCESS, _COMPILATION_ERROR = 0, 6
@@ -46,19 +47,21 @@ def compile_to_ptx(source: Source, options: CudaOptions) -> Ptx:
 
 def find_library() -> tuple[Path, Path] | None:
     """The paths of NVRTC and of its builtins, which it loads by name; None where no wheel brings them."""
-    files = [path for wheel in _WHEELS for path in _files_of(wheel)]
+    files = list(_library_files())
     library = next((path for path in files if _LIBRARY.match(path.name)), None)
     builtins = next((path for path in files if _BUILTINS.match(path.name)), None)
     return (library, builtins) if library and builtins else None
 
 
-def _files_of(wheel: str) -> Iterator[Path]:
-    try:
-        distribution = metadata.distribution(wheel)
-    except metadata.PackageNotFoundError:
-        return
-    for file in distribution.files or ():
-        yield Path(str(file.locate()))
+def _library_files() -> Iterator[Path]:
+    """The shared libraries in the namespace package of NVIDIA's wheels.
+
+    The package is searched for, not its metadata: reading that takes longer than all else before NVRTC runs.
+    """
+    package = find_spec(_NAMESPACE)
+    for folder in (package and package.submodule_search_locations) or ():
+        for pattern in ("*/lib/*", "*/bin/*", "*/bin/*/*"):
+            yield from sorted(Path(folder).glob(pattern))
 
 
 @cache
@@ -67,7 +70,7 @@ def _load() -> ctypes.CDLL:
     if found is None:
         raise failure(
             "NVRTC, the CUDA compiler, is not installed",
-            f"it comes with the Python package {_WHEELS[0]}",
+            f"it comes with the Python package {_WHEEL}",
             "PTX and IR files are compiled without it",
         )
     library, builtins = found
