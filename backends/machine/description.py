@@ -26,11 +26,11 @@ class DescriptionError(ValueError):
 class ModelShape:
     """The shape of the host's layers, in the terms of `Qwen3_5TextConfig`.
 
-    The defaults are those of Qwen3.5-0.8B (hidden 1024, 16 + 16 linear heads of 128, intermediate 3584).
+    The heads are those of Qwen3.5-0.8B (16 + 16 of 128); the residual stream is as narrow as the machine allows.
     `intermediate` is an upper bound: the emitted checkpoint takes what its widest layer needs.
     """
 
-    hidden: int = 1024
+    hidden: int = 512
     heads: int = 16
     head_dim: int = 128
     intermediate: int = 3584
@@ -143,7 +143,7 @@ SMALL = MachineDescription(
     rom_blocks=64,
     memory_words=128,
     payload_bits=12,
-    model=ModelShape(hidden=1024, heads=4, head_dim=128, intermediate=3584),
+    model=ModelShape(hidden=512, heads=4, head_dim=128, intermediate=3584),
 )
 """A description for tests: the same machine in every unit, with files small enough for four heads a layer."""
 

@@ -1,0 +1,124 @@
+"""The allocator: colours channels with places of the residual stream by live range.
+
+What a layer writes to the residual stream is added, so a place is free again only when its old content has
+been taken away. A channel's values are never negative, so one neuron does it: it adds -1 times what it reads.
+That neuron may run in the slot of the last reader (both read before either writes) or later.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+from qgpu.backends.transformer.circuit import Channel, Circuit
+from qgpu.backends.transformer.schedule import Schedule, inputs_of, outputs_of
+
+BEFORE_LAYERS = -1
+"""The slot of the embedding."""
+
+
+@dataclass(frozen=True)
+class LiveRange:
+    """Slots of a channel's first write and last read."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """A place whose content a neuron takes away in a slot.
+
+    Attributes:
+        place: the place.
+        slot: the neuron's slot.
+        successor: the channel that has the place from then on.
+    """
+
+    place: int
+    slot: int
+    successor: Channel
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """Where channels live.
+
+    Attributes:
+        place: place of each channel, from 0.
+        places: number of places used.
+        peak: largest number of channels alive in one slot, a lower bound of `places`.
+        erasures: what has to be taken away when.
+        fresh: channels that are the first in their place.
+    """
+
+    place: dict[Channel, int]
+    places: int
+    peak: int
+    erasures: list[Erasure]
+    fresh: set[Channel]
+
+
+def live_ranges(circuit: Circuit, schedule: Schedule) -> dict[Channel, LiveRange]:
+    """Return the live range of each channel that is read; the readout reads after the last slot."""
+    first: dict[Channel, int] = dict.fromkeys(circuit.token_tables, BEFORE_LAYERS)
+    last: dict[Channel, int] = {}
+    for node, slot in schedule.slot_of.items():
+        for channel in outputs_of(node):
+            first[channel] = min(first.get(channel, slot), slot)
+            last[channel] = max(last.get(channel, slot), slot)
+        for channel in inputs_of(node):
+            last[channel] = max(last.get(channel, slot), slot)
+    for form in circuit.readout.logits.values():
+        for channel in form.terms:
+            last[channel] = 2 * schedule.layers
+    return {channel: LiveRange(first[channel], last[channel]) for channel in first if channel in last}
+
+
+def allocate(circuit: Circuit, schedule: Schedule, reserved: int, places: int) -> Allocation:
+    """Give each channel a place; fresh places are used before any is reused, since reuse costs a neuron.
+
+    Args:
+        circuit: the circuit.
+        schedule: its schedule.
+        reserved: places of the residual stream that hold constants.
+        places: size of the residual stream.
+
+    Raises:
+        AllocationError: the channels alive at once do not fit.
+    """
+    ranges = live_ranges(circuit, schedule)
+    available = places - reserved
+    free: list[tuple[int, int]] = []
+    place: dict[Channel, int] = {}
+    erasures: list[Erasure] = []
+    fresh: set[Channel] = set()
+    for channel in sorted(ranges, key=lambda c: (ranges[c].first, ranges[c].last)):
+        live = ranges[channel]
+        prepared = live.first if live.first % 2 else live.first - 1
+        if len(fresh) < available:
+            place[channel] = reserved + len(fresh)
+            fresh.add(channel)
+        elif free and free[0][0] <= prepared and live.first > BEFORE_LAYERS:
+            slot, place[channel] = heapq.heappop(free)
+            erasures.append(Erasure(place[channel], slot, channel))
+        else:
+            peak = _peak(ranges)
+            raise AllocationError(
+                f"the residual stream has {available} places for channels; {peak} are alive at once"
+            )
+        heapq.heappush(free, (live.last if live.last % 2 else live.last + 1, place[channel]))
+    return Allocation(place, len(fresh), _peak(ranges), erasures, fresh)
+
+
+class AllocationError(ValueError):
+    """More channels are alive at once than the residual stream has places."""
+
+
+def _peak(ranges: dict[Channel, LiveRange]) -> int:
+    events = [(live.first, 1) for live in ranges.values()] + [(live.last + 1, -1) for live in ranges.values()]
+    alive = peak = 0
+    for _, change in sorted(events):
+        alive += change
+        peak = max(peak, alive)
+    return peak

@@ -1,0 +1,1 @@
+"""Functional units: circuits over named channels."""

@@ -1,0 +1,113 @@
+"""Program memory: staged slices, the ROM, and the firmware that is part of every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from qgpu.backends.machine.block import block_fields, encode_block, row_bits
+from qgpu.backends.machine.description import MachineDescription
+from qgpu.backends.machine.firmware import firmware_blocks
+from qgpu.backends.machine.tokens import STAGE_PARTS, stage_slices
+from qgpu.backends.transformer.circuit import (
+    Channel,
+    Circuit,
+    Column,
+    Form,
+    FormLike,
+    Head,
+    as_form,
+    conjunction,
+    equals,
+)
+from qgpu.backends.transformer.units.incoming import Incoming
+from qgpu.backends.transformer.units.state import State
+
+CONSTANT_COLUMNS = 2
+"""Columns of a head that hold its constants, at most (see `emit`)."""
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The fields of the current block."""
+
+    bits: dict[str, list[Channel]]
+
+    def flag(self, name: str) -> Channel:
+        """The only bit of a field of width 1."""
+        (bit,) = self.bits[name]
+        return bit
+
+    def choice(self, name: str, choices: Sequence[str], value: str) -> Channel:
+        """The bit of a one-hot field that stands for `value`."""
+        return self.bits[name][list(choices).index(value)]
+
+
+def fetch_block(circuit: Circuit, machine: MachineDescription, token: Incoming, state: State) -> Fields:
+    """Build program memory; the fields are those of the block in `state.block`."""
+    circuit.unit("program memory")
+    staged = _stage(circuit, machine, token)[: row_bits(machine)]
+    row = circuit.bus("field", row_bits(machine), kind="memory")
+    _rom(circuit, machine, token, state, staged, row)
+    _firmware(circuit, machine, state, row)
+    bits: dict[str, list[Channel]] = {}
+    position = 0
+    for field in block_fields(machine):
+        bits[field.name] = row[position : position + field.width]
+        position += field.width
+    return Fields(bits)
+
+
+def _stage(circuit: Circuit, machine: MachineDescription, token: Incoming) -> list[Channel]:
+    always = Form({}, 1)
+    staged: list[Channel] = []
+    more = token.is_kind["more"]
+    for index in range(stage_slices(machine)):
+        bits = circuit.bus(f"staged.{index}", STAGE_PARTS * machine.payload_bits, kind="memory")
+        columns = [
+            Column(
+                conjunction(more, token.argument[position % machine.payload_bits]),
+                [(output, 1)],
+                tap=STAGE_PARTS - position // machine.payload_bits,
+            )
+            for position, output in enumerate(bits)
+        ]
+        write = conjunction(token.is_kind["stage"], *equals(token.argument[:4], index))
+        circuit.heads.append(Head(f"stage.{index}", circuit.current_unit, [always], [always], write, columns))
+        staged += bits
+    return staged
+
+
+def _rom(
+    circuit: Circuit,
+    machine: MachineDescription,
+    token: Incoming,
+    state: State,
+    staged: Sequence[Channel],
+    row: Sequence[Channel],
+) -> None:
+    rows = machine.model.head_dim
+    width = machine.model.head_dim - CONSTANT_COLUMNS
+    address = token.argument[: len(state.block)]
+    for first in range(0, machine.rom_blocks, rows):
+        blocks = range(first, min(first + rows, machine.rom_blocks))
+        for low in range(0, len(row), width):
+            pairs = zip(staged[low : low + width], row[low : low + width], strict=True)
+            circuit.heads.append(
+                Head(
+                    f"rom.{first}.{low}",
+                    circuit.current_unit,
+                    [conjunction(*equals(address, block)) for block in blocks],
+                    [conjunction(*equals(state.block, block)) for block in blocks],
+                    as_form(token.is_kind["rom"]),
+                    [Column(bit.form(), [(output, 1)]) for bit, output in pairs],
+                )
+            )
+
+
+def _firmware(circuit: Circuit, machine: MachineDescription, state: State, row: Sequence[Channel]) -> None:
+    for index, firmware in enumerate(firmware_blocks(machine)):
+        bits = encode_block(firmware.block, machine)
+        literals: list[FormLike] = list(equals(state.block, machine.rom_blocks + index))
+        outputs = [(output, 1) for output, bit in zip(row, bits, strict=True) if bit]
+        circuit.neuron(conjunction(*literals), *outputs)

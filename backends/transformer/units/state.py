@@ -1,0 +1,128 @@
+"""Sequencing state: the current block, warp and lane, the warps of the launch, and the `any` flag."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qgpu.backends.machine.block import block_id_bits
+from qgpu.backends.machine.description import MachineDescription
+from qgpu.backends.machine.tokens import vocabulary
+from qgpu.backends.transformer.circuit import (
+    Channel,
+    Circuit,
+    Column,
+    CounterHead,
+    Form,
+    FormLike,
+    Head,
+    as_form,
+    at_least,
+    bit_of,
+    conjunction,
+    equals,
+    exactly,
+    total,
+)
+from qgpu.backends.transformer.units.incoming import Incoming
+
+
+@dataclass(frozen=True)
+class State:
+    """Channels of the sequencing state, the incoming token's effect included.
+
+    Attributes:
+        block: bits of the current block's id.
+        warp: bits of the current warp.
+        at_warp: one-hot current warp.
+        last_warp: bits of the launch's last warp.
+        at_lane: one-hot current lane; none set after the last lane.
+        lane: bits of the current lane.
+        passed: for each lane, 1 where the current lane is beyond it.
+        lane_before: bits of the lane before the current one: the lane that a LAST token commits.
+        at_lane_before: the same, one-hot; none set at lane 0.
+    """
+
+    block: list[Channel]
+    warp: list[Channel]
+    at_warp: list[Channel]
+    last_warp: list[Channel]
+    at_lane: list[Channel]
+    lane: list[Channel]
+    passed: list[Channel]
+    lane_before: list[Channel]
+    at_lane_before: list[Channel]
+
+
+def latch(circuit: Circuit, name: str, write: FormLike, bits: Sequence[FormLike]) -> list[Channel]:
+    """A one-row memory: the bits as they were at the latest token where `write` was 1."""
+    outputs = circuit.bus(name, len(bits), kind="memory")
+    columns = [Column(as_form(bit), [(output, 1)]) for bit, output in zip(bits, outputs, strict=True)]
+    always = Form({}, 1)
+    circuit.heads.append(Head(name, circuit.current_unit, [always], [always], as_form(write), columns))
+    return outputs
+
+
+def keep_state(circuit: Circuit, machine: MachineDescription, token: Incoming) -> State:
+    """Build the latches, the lane counter and the decoded lane and warp."""
+    circuit.unit("sequencing")
+    flags = token.is_kind
+    block = latch(circuit, "block", flags["start"], token.argument[: block_id_bits(machine)])
+    warp_bits = max(1, (machine.warps - 1).bit_length())
+    moves = as_form(flags["start"]) + flags["warp"]
+    warp = latch(
+        circuit, "warp", moves, [conjunction(flags["warp"], bit) for bit in token.argument[:warp_bits]]
+    )
+    last_warp = latch(circuit, "last_warp", flags["launch"], _launch_warps(circuit, machine, warp_bits))
+    at_warp = [circuit.both(f"at_warp.{w}", *equals(list(warp), w)) for w in range(machine.warps)]
+    count = circuit.channel("lane_count", machine.lanes, kind="counter")
+    circuit.heads.append(
+        CounterHead(
+            "lane-counter",
+            circuit.current_unit,
+            as_form(flags["last"]),
+            moves + flags["lane"],
+            as_form(token.lane_number),
+            count,
+        )
+    )
+    return State(block, warp, at_warp, last_warp, *_decode_lane(circuit, machine, count))
+
+
+def _launch_warps(circuit: Circuit, machine: MachineDescription, width: int) -> list[Channel]:
+    words = vocabulary(machine)
+    numbers = np.zeros(words.size, dtype=np.int64)
+    numbers[words.first["launch"] :][: machine.warps] = np.arange(machine.warps)
+    return [circuit.token_channel(f"token.last_warp.{i}", numbers >> i & 1) for i in range(width)]
+
+
+def _decode_lane(circuit: Circuit, machine: MachineDescription, count: Channel) -> tuple[list[Channel], ...]:
+    lanes, bits = machine.lanes, (machine.lanes - 1).bit_length()
+    at_lane = circuit.bus("at_lane", lanes)
+    lane = circuit.bus("lane", bits)
+    passed = circuit.bus("passed", lanes)
+    lane_before = circuit.bus("lane_before", bits)
+    at_lane_before = circuit.bus("at_lane_before", lanes)
+    functions = [(output, exactly(i)) for i, output in enumerate(at_lane)]
+    functions += [(output, bit_of(i)) for i, output in enumerate(lane)]
+    functions += [(output, at_least(i + 1)) for i, output in enumerate(passed)]
+    functions += [(output, _bit_before(i)) for i, output in enumerate(lane_before)]
+    functions += [(output, exactly(i + 1)) for i, output in enumerate(at_lane_before)]
+    circuit.add_function(count, lanes, functions)
+    return at_lane, lane, passed, lane_before, at_lane_before
+
+
+def _bit_before(index: int):
+    return lambda v: (v - 1) >> index & 1 if v else 0
+
+
+def keep_any(circuit: Circuit, token: Incoming) -> tuple[Channel, Channel]:
+    """Return the flags that the completed value is not 0, and that one was since the block began."""
+    circuit.unit("sequencing")
+    nonzero = circuit.channel("value_nonzero")
+    circuit.add_function(total(token.value), 32, [(nonzero, at_least(1))])
+    start = as_form(token.is_kind["start"])
+    (any_nonzero,) = latch(circuit, "any", start + nonzero, [nonzero])
+    return nonzero, any_nonzero
