@@ -1,0 +1,5 @@
+"""Code generation: linearised IR to the machine's blocks."""
+
+from qgpu.toolchain.codegen.generate import generate, generate_kernel
+
+__all__ = ["generate", "generate_kernel"]

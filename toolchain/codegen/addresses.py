@@ -1,0 +1,146 @@
+"""Addresses: pointers as a descriptor and a sum of terms, and the sums that one block can form.
+
+One block adds two terms of scale 1 or 4, or one term and a constant. What is more than that is added up in
+registers first, in words where all scales are whole words. A product there is exact or out of bounds: an
+index that could wrap is limited first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qgpu.ir import Function, Instruction
+from qgpu.toolchain.codegen.arithmetic import extreme, product, total
+from qgpu.toolchain.codegen.nodes import Access, Arg, Expression, Node, Operand, Term, signed, word
+from qgpu.toolchain.codegen.refuse import refuse
+from qgpu.toolchain.codegen.regions import Emitter
+from qgpu.toolchain.codegen.registers import Register
+
+_LIMIT = 1 << 27
+"""Offsets from here on are out of every buffer's bounds, and far enough from wrapping."""
+
+_DISPLACEMENT_LIMIT = 1 << 30
+"""Displacements beyond this are out of bounds for the machine's address unit whatever they are added to."""
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """A pointer value: `descriptor` names the buffer; terms and displacement add up to the byte offset."""
+
+    descriptor: Arg
+    space: str
+    terms: tuple[Term, ...] = ()
+    displacement: int = 0
+
+
+def moved(pointer: Pointer, index: Arg, scale: int, displacement: int, unsigned: bool) -> Pointer:
+    """The pointer moved by index * scale + displacement bytes."""
+    offset = pointer.displacement + displacement
+    if isinstance(index, int):
+        number = index if unsigned else signed(index)
+        return Pointer(pointer.descriptor, pointer.space, pointer.terms, offset + number * scale)
+    terms = (*pointer.terms, Term(index, scale, unsigned)) if scale else pointer.terms
+    return Pointer(pointer.descriptor, pointer.space, terms, offset)
+
+
+def access(pointer: Pointer, width: int, sign: bool, instruction: Instruction, emitter: Emitter) -> Access:
+    """The access of a block to `width` bytes at a pointer; emits the sums that the block cannot form."""
+    if not -_DISPLACEMENT_LIMIT <= pointer.displacement < _DISPLACEMENT_LIMIT:
+        raise refuse(f"constant offset of {pointer.displacement} bytes", instruction.loc)
+    if not _fits(pointer):
+        pointer = summed_up(pointer, emitter)
+    return Access(pointer.descriptor, pointer.terms, pointer.displacement, width, sign, pointer.space)
+
+
+def _fits(pointer: Pointer) -> bool:
+    """Whether a block can form the offset: see `routing.offset_routes`."""
+    terms, shifted = pointer.terms, pointer.displacement != 0
+    if len(terms) == 1:
+        return terms[0].scale in (1, 4) or (terms[0].scale == 2 and not shifted and not terms[0].unsigned)
+    simple = all(term.scale in (1, 4) for term in terms) and sum(term.unsigned for term in terms) < 2
+    return not terms or (len(terms) == 2 and simple and not shifted)
+
+
+def summed_up(pointer: Pointer, emitter: Emitter) -> Pointer:
+    """The same pointer with one term for all of its terms."""
+    unit = 4 if all(term.scale % 4 == 0 for term in pointer.terms) else 1
+    value = _sum(pointer.terms, unit, emitter)
+    return Pointer(pointer.descriptor, pointer.space, (Term(value, unit),), pointer.displacement)
+
+
+def offset_in(pointer: Pointer, unit: int, emitter: Emitter) -> Arg:
+    """The pointer's offset as a register value or constant, counted in `unit` bytes."""
+    terms = _sum(pointer.terms, unit, emitter)
+    return emitter.value(total(terms, word(pointer.displacement // unit)))
+
+
+def _sum(terms: tuple[Term, ...], unit: int, emitter: Emitter) -> Arg:
+    value: Arg = 0
+    for term in terms:
+        factor = term.scale // unit
+        part = term.value if factor == 1 else emitter.value(product(_limited(term, emitter), word(factor)))
+        value = emitter.value(total(part, value))
+    return value
+
+
+def _limited(term: Term, emitter: Emitter) -> Arg:
+    """The index of a term; if it could wrap when scaled, the nearest index that is out of bounds too."""
+    if magnitude(term.value) * abs(term.scale) < _LIMIT:
+        return term.value
+    limit = _LIMIT // abs(term.scale)
+    upper = emitter.value(extreme("min", term.value, limit, not term.unsigned))
+    return upper if term.unsigned else emitter.value(extreme("max", upper, word(-limit), True))
+
+
+def magnitude(value: Operand) -> int:
+    """A bound of the absolute value of a word read as signed, from what computes it."""
+    if isinstance(value, int):
+        return abs(signed(value))
+    if isinstance(value, Register):
+        return _register_magnitude(value.preload)
+    return _node_magnitude(value) if isinstance(value, Node) else 1 << 31
+
+
+def _register_magnitude(preload: str) -> int:
+    """Thread indices and block sizes are bounded by the threads of a machine's thread block."""
+    return 1024 if preload.startswith(("tid.", "ntid.", "laneid", "warpid")) else 1 << 31
+
+
+def _node_magnitude(node: Node) -> int:
+    expression = node.expression
+    if node.kind == "load" and node.access and node.access.width < 4 and not node.access.sign:
+        return 1 << 8 * node.access.width
+    if node.kind != "value":
+        return 1 << 31
+    if expression.op in ("cmp", "popc"):
+        return 32
+    if expression.op == "lop3" and expression.lut == 0xC0:
+        return min(
+            (y for y in expression.operands[:2] if isinstance(y, int) and y >> 31 == 0), default=1 << 31
+        )
+    return _sum_magnitude(expression)
+
+
+def _sum_magnitude(expression: Expression) -> int:
+    """The bound of X * Y + Z where it cannot wrap."""
+    if expression.op != "mad":
+        return 1 << 31
+    x, y, z = map(magnitude, expression.operands)
+    return min(1 << 31, x * y + z)
+
+
+def shared_offset(function: Function, name: str) -> int:
+    """The offset of an array in the thread block's shared memory; arrays lie in order, each aligned."""
+    return shared_layout(function)[name]
+
+
+def shared_layout(function: Function) -> dict[str, int]:
+    """The offset of every shared array, and under the empty name the size of all."""
+    layout: dict[str, int] = {}
+    end = 0
+    for array in function.shared:
+        if array.space == "shared":
+            start = -(-end // array.align) * array.align
+            layout[array.name] = start
+            end = start + array.size
+    return {**layout, "": end}

@@ -1,0 +1,189 @@
+"""Emission: tiles with numbered registers to blocks of program memory, and what the host has to know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from qgpu.backends.machine.block import Block
+from qgpu.backends.machine.description import MachineDescription
+from qgpu.backends.machine.program import Kernel, Parameter, Preload, SourceLine
+from qgpu.ir import Function, IntType, Location, PtrType
+from qgpu.toolchain.codegen.allocate import Allocation
+from qgpu.toolchain.codegen.lowering import Lowered
+from qgpu.toolchain.codegen.nodes import EQUAL, GREATER, LESS, Access, move, word
+from qgpu.toolchain.codegen.refuse import refuse
+from qgpu.toolchain.codegen.registers import Guard, Register
+from qgpu.toolchain.codegen.tiles import Tile, routed
+
+_EXISTS = 1
+"""The guard bit of predicate 0: the thread exists."""
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where things are: numbers of registers, rows a register takes, positions of tiles."""
+
+    allocation: Allocation
+    stride: int
+    positions: dict[Tile, int]
+
+    def number(self, register: Register) -> int:
+        number = self.allocation.numbers[register]
+        return number * self.stride if register.kind == "thread" else number
+
+
+def emit_kernel(
+    lowered: Lowered, tiles: list[Tile], allocation: Allocation, machine: MachineDescription
+) -> Kernel:
+    """Turn allocated tiles into a kernel.
+
+    Raises:
+        DiagnosticError: program memory is too small.
+    """
+    function = lowered.function
+    preloads = _thread_preloads(allocation)
+    program = [*tiles, *(tile for _, tile in preloads)]
+    if len(program) > machine.rom_blocks:
+        raise refuse(
+            f"kernel '{function.name}' needs {len(program)} blocks of program memory; "
+            f"machine '{machine.name}' has {machine.rom_blocks}",
+            None,
+        )
+    stride = machine.warp_stride(max(1, allocation.counts["thread"]))
+    layout = _Layout(allocation, stride, {tile: index for index, tile in enumerate(program)})
+    return Kernel(
+        name=function.name,
+        parameters=tuple(_parameters(lowered, allocation)),
+        preloads=(
+            *(Preload(name, block=layout.positions[tile]) for name, tile in preloads),
+            *_uniform_preloads(allocation),
+        ),
+        blocks=tuple(_block(tile, layout) for tile in program),
+        lines=tuple(_line(tile.loc) for tile in program),
+        registers=allocation.counts["thread"],
+        predicates=allocation.counts["predicate"],
+        warp_stride=stride,
+        shared_bytes=lowered.shared_bytes,
+        max_threads=int(function.attrs.get("max_threads", 0)),
+    )
+
+
+def _thread_preloads(allocation: Allocation) -> list[tuple[str, Tile]]:
+    """The blocks through which the host writes thread registers; index.x begins as tid.x."""
+    found = []
+    for register in allocation.numbers:
+        if register.kind == "thread" and register.preload:
+            name = register.preload.replace("index.", "tid.")
+            found.append((name, Tile(routed(move(0)), data=register, everyone=True)))
+    return found
+
+
+def _uniform_preloads(allocation: Allocation) -> list[Preload]:
+    return [
+        Preload(register.preload, uniform=number)
+        for register, number in allocation.numbers.items()
+        if register.kind == "uniform" and register.preload
+    ]
+
+
+def _parameters(lowered: Lowered, allocation: Allocation) -> list[Parameter]:
+    return [
+        Parameter(
+            name=argument.name,
+            type=_parameter_type(lowered.function, argument.index),
+            pointer=isinstance(argument.type, PtrType),
+            uniform=_parameter_registers(lowered.parameters.get(argument.index), allocation),
+        )
+        for argument in lowered.function.args
+    ]
+
+
+def _parameter_registers(register: Register | None, allocation: Allocation) -> tuple[int, ...]:
+    number = allocation.numbers.get(register) if register else None
+    return () if number is None else (number,)
+
+
+def _parameter_type(function: Function, index: int) -> str:
+    """The parameter's type as the source gives it (`types` of the function), else from the IR."""
+    argument = function.args[index]
+    stated = function.attrs.get("param_types")
+    if stated:
+        return stated[index]
+    return f"i{argument.type.width}" if isinstance(argument.type, IntType) else "void"
+
+
+def _line(loc: Location | None) -> SourceLine:
+    return SourceLine(loc.file, loc.line, loc.column) if loc else SourceLine()
+
+
+def _block(tile: Tile, layout: _Layout) -> Block:
+    fields: dict[str, int | str] = {}
+    fields |= _operand_fields(tile, layout)
+    fields |= _access_fields(tile.access, tile.routing.flags)
+    fields |= _destination_fields(tile, layout)
+    fields |= _lane_fields(tile, layout)
+    fields |= _flow_fields(tile, layout.positions)
+    return Block(**fields)  # pyright: ignore[reportArgumentType]
+
+
+def _operand_fields(tile: Tile, layout: _Layout) -> dict[str, int | str]:
+    routing = tile.routing
+    expression = routing.expression
+    fields: dict[str, int | str] = dict.fromkeys(routing.flags, 1)
+    for port, value in routing.ports.items():
+        fields[port] = layout.number(value) if isinstance(value, Register) else word(value)
+        if isinstance(value, Register) and port != "c":
+            fields[f"{port}_{value.kind}"] = 1
+    fields["op"] = expression.op
+    fields["lut"] = expression.lut
+    for name, bit in (("lt", LESS), ("eq", EQUAL), ("gt", GREATER)):
+        fields[f"cond_{name}"] = int(bool(expression.relation & bit))
+    fields["signed"] = int(expression.signed)
+    return fields
+
+
+def _access_fields(access: Access | None, flags: Sequence[str]) -> dict[str, int | str]:
+    if access is None:
+        return {}
+    return {
+        "check": 1,
+        "width8": int(access.width == 1),
+        "width16": int(access.width == 2),
+        "m_signed": int(access.sign and "m_sub_to_x" in flags),
+    }
+
+
+def _destination_fields(tile: Tile, layout: _Layout) -> dict[str, int | str]:
+    fields: dict[str, int | str] = {"wr_mem": int(tile.stores)}
+    if tile.data is not None:
+        fields["dest"] = layout.number(tile.data)
+        fields["wr_uni" if tile.data.kind == "uniform" else "wr_reg"] = 1
+    if tile.predicate is not None:
+        fields |= {"wr_pred": 1, "dest_pred": layout.number(tile.predicate)}
+    if tile.trap is not None:
+        fields |= {"trap": 1, "imm": tile.trap}
+    return fields
+
+
+def _lane_fields(tile: Tile, layout: _Layout) -> dict[str, int | str]:
+    if tile.scalar:
+        return {"visit": 1, "scalar": 1}
+    exists = 0 if tile.everyone else _EXISTS
+    return {
+        "visit": 1,
+        "all_warps": 1,
+        "guard_true": exists | _mask(tile.guard, True, layout),
+        "guard_false": _mask(tile.guard, False, layout),
+    }
+
+
+def _mask(guard: Guard, polarity: bool, layout: _Layout) -> int:
+    return sum(1 << layout.number(literal.register) for literal in guard if literal.polarity is polarity)
+
+
+def _flow_fields(tile: Tile, positions: dict[Tile, int]) -> dict[str, int | str]:
+    fields: dict[str, int | str] = {"next_exit": 1} if tile.next is None else {"next": positions[tile.next]}
+    if tile.taken is not None:
+        fields |= {"branch_any": 1, "taken": positions[tile.taken]}
+    return fields

@@ -1,0 +1,44 @@
+"""Code generation: a module of linearised kernels to a program for one machine."""
+
+from __future__ import annotations
+
+from qgpu.backends.machine.description import MachineDescription
+from qgpu.backends.machine.program import Kernel, Program
+from qgpu.ir import Function, Module
+from qgpu.toolchain.codegen.allocate import allocate
+from qgpu.toolchain.codegen.emission import emit_kernel
+from qgpu.toolchain.codegen.flow import Linker
+from qgpu.toolchain.codegen.lowering import check_function, lower
+from qgpu.toolchain.codegen.places import Decisions, RetryError, place
+from qgpu.toolchain.codegen.schedule import Scheduler
+from qgpu.toolchain.codegen.selection import Selector
+from qgpu.toolchain.codegen.tiles import Tile
+
+
+def generate(module: Module, machine: MachineDescription) -> Program:
+    """Generate the program of a module whose functions are linearised (`qgpu.ir.passes`).
+
+    Raises:
+        DiagnosticError: a kernel needs an operation that the machine lacks, or more of something than it has.
+    """
+    return Program(machine, tuple(generate_kernel(function, machine) for function in module.functions))
+
+
+def generate_kernel(function: Function, machine: MachineDescription) -> Kernel:
+    """Generate one kernel; see `generate`."""
+    check_function(function)
+    lowered = lower(function)
+    decisions = Decisions()
+    while True:
+        places = place(lowered, decisions)
+        try:
+            selection = Selector(lowered, places, decisions, machine).run()
+            ordered = {
+                region: Scheduler(region, drafts, places, decisions).run()
+                for region, drafts in selection.drafts.items()
+            }
+        except RetryError:
+            continue
+        tiles: list[Tile] = Linker(lowered, ordered).run()
+        allocation = allocate(tiles, machine, function.name)
+        return emit_kernel(lowered, tiles, allocation, machine)

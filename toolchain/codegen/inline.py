@@ -1,0 +1,162 @@
+"""Inlining: what one node becomes when a node that it reads is computed in the same block.
+
+Every rule keeps the result exactly; whether the ports suffice is not asked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from qgpu.toolchain.codegen.addresses import magnitude
+from qgpu.toolchain.codegen.nodes import (
+    EQUAL,
+    GREATER,
+    LESS,
+    MEMORY,
+    Access,
+    Expression,
+    Node,
+    Operand,
+    Term,
+    signed,
+    word,
+)
+
+_EXACT_INDEX = 1 << 28
+"""An index sum may be formed in bytes if one part is smaller than this: see `_split_term`."""
+
+
+def inlined(expression: Expression, node: Node) -> Iterator[Expression]:
+    """The ways to compute an expression together with a node that is one of its operands."""
+    if expression.moved is node:
+        yield node.expression
+        return
+    inner = node.expression
+    if inner.op == "mad" and inner.x is MEMORY and inner.moved is MEMORY:
+        yield expression.with_operands(*(MEMORY if o is node else o for o in expression.operands))
+        return
+    match expression.op:
+        case "mad":
+            yield from _into_mad(expression, node)
+        case "lop3" if inner.op == "lop3":
+            yield from _into_logic(expression, node)
+        case "cmp":
+            yield from _into_comparison(expression, node)
+        case "select" if expression.z is node and is_boolean(inner.x) and _is_inversion(inner):
+            yield expression.with_operands(expression.y, expression.x, inner.x)
+
+
+def _into_mad(outer: Expression, node: Node) -> Iterator[Expression]:
+    inner = node.expression
+    if inner.op != "mad":
+        return
+    for a, scale, rest in _linear_readings(outer):
+        if a is not node or rest is node:
+            continue
+        yield from _scaled(inner, scale, rest)
+
+
+def _linear_readings(mad: Expression) -> Iterator[tuple[Operand, int, Operand]]:
+    """The readings of a mad as operand * constant + rest."""
+    x, y, z = mad.operands
+    if isinstance(y, int):
+        yield x, y, z
+        if y == 1:
+            yield z, 1, x
+    elif isinstance(x, int):
+        yield y, x, z
+
+
+def _scaled(inner: Expression, scale: int, rest: Operand) -> Iterator[Expression]:
+    """scale * (X * Y + Z) + rest as one mad."""
+    x, y, z = inner.operands
+    added = rest if z == 0 else _constant_sum(z, scale, rest)
+    if added is None:
+        return
+    if scale == 1:
+        yield Expression("mad", x, y, added)
+    elif isinstance(y, int):
+        yield Expression("mad", x, word(y * scale), added)
+    elif isinstance(x, int):
+        yield Expression("mad", y, word(x * scale), added)
+
+
+def _constant_sum(z: Operand, scale: int, rest: Operand) -> Operand | None:
+    return word(z * scale + rest) if isinstance(z, int) and isinstance(rest, int) else None
+
+
+def _into_logic(outer: Expression, node: Node) -> Iterator[Expression]:
+    inner = node.expression
+    used = [o for o in outer.operands if o is not node]
+    leaves = list(dict.fromkeys(o for o in (*used, *inner.operands) if o != 0))
+    if len(leaves) > 3:
+        return
+    operands = [*leaves, *[0] * (3 - len(leaves))]
+    lut = 0
+    for index in range(8):
+        bits: dict[Operand, int] = {0: 0}
+        for position, leaf in enumerate(leaves):
+            bits[leaf] = index >> (2 - position) & 1
+        bits[node] = _looked_up(inner, bits)
+        lut |= _looked_up(outer, bits) << index
+    yield Expression("lop3", *operands, lut=lut)
+
+
+def _looked_up(logic: Expression, bits: dict[Operand, int]) -> int:
+    x, y, z = (bits[operand] for operand in logic.operands)
+    return logic.lut >> (4 * x + 2 * y + z) & 1
+
+
+def _into_comparison(outer: Expression, node: Node) -> Iterator[Expression]:
+    inner = node.expression
+    if outer.x is not node or not isinstance(outer.y, int) or outer.signed:
+        return
+    if outer.y == 0 and inner.op == "cmp" and outer.relation in (EQUAL, LESS | GREATER):
+        flip = 7 if outer.relation == EQUAL else 0
+        yield replace(inner, relation=inner.relation ^ flip)
+    shifted = inner.op == "mad" and inner.y == 1 and isinstance(inner.z, int)
+    if shifted and isinstance(inner.z, int) and outer.relation in (EQUAL, LESS | GREATER):
+        yield replace(outer, x=inner.x, y=word(outer.y - inner.z))
+
+
+def _is_inversion(expression: Expression) -> bool:
+    return expression.op == "cmp" and expression.y == 0 and expression.relation == EQUAL
+
+
+def is_boolean(operand: Operand) -> bool:
+    """Whether a word is known to be 0 or 1."""
+    return isinstance(operand, Node) and operand.expression.op == "cmp"
+
+
+def inlined_index(access: Access, node: Node) -> Iterator[Access]:
+    """The ways to add up an index in the address unit, where the node that computes it is a sum."""
+    sum_ = node.expression
+    if node.kind != "value" or sum_.op != "mad" or sum_.y != 1 or MEMORY in sum_.operands:
+        return
+    for term in access.terms:
+        if term.value is node and len(access.terms) == 1:
+            yield from _split_term(access, term, sum_)
+
+
+def _split_term(access: Access, term: Term, sum_: Expression) -> Iterator[Access]:
+    """An access at a + b instead of at their sum.
+
+    The sum wraps at 32 bits, the address unit does not: it faults where a part is too large to tell. With one
+    part below 2^28 both agree, since for a sum that is in bounds the other part is small as well.
+    """
+    a, b = sum_.x, sum_.z
+    if isinstance(b, int):
+        shift = signed(b) * term.scale
+        near = abs(signed(b)) < _EXACT_INDEX and abs(access.displacement + shift) < _EXACT_INDEX
+        if near and not (term.unsigned and access.displacement):
+            yield replace(access, terms=(_term(a, term.scale),), displacement=access.displacement + shift)
+        return
+    small = min(magnitude(a), magnitude(b)) < _EXACT_INDEX
+    if small and not term.unsigned and not access.displacement and term.scale in (1, 4):
+        yield replace(access, terms=(_term(a, term.scale), _term(b, term.scale)))
+
+
+def _term(value: Operand, scale: int) -> Term:
+    assert value is not MEMORY
+    return Term(value, scale)  # pyright: ignore[reportArgumentType]

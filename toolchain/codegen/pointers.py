@@ -1,0 +1,88 @@
+"""Pointers as pairs: which buffer a pointer is in where that is known, and the unit its offset is counted in.
+
+A pointer that goes through slots or selects needs its offset in a register. Where every way to it moves by
+whole words the offset is counted in words, so that an index is an offset and the machine's range check covers
+it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qgpu.ir import Argument, Function, Instruction, PtrType, SlotType, Value
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A buffer known at compile time: a parameter's, or shared memory."""
+
+    space: str
+    parameter: int = -1
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is known of a pointer: its buffer (None: one of several), and its offset's unit, 4 or 1 bytes."""
+
+    buffer: Buffer | None
+    unit: int
+
+
+class PointerShapes:
+    """The shapes of a function's pointers, and of its slots of pointers.
+
+    A fixpoint from the best shape downward: slots that nothing was written to yet do not constrain.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._slots: dict[Value, Shape | None] = {}
+        sets = [
+            instruction
+            for instruction in function.instructions
+            if instruction.op == "set" and isinstance(instruction.operands[1].type, PtrType)
+        ]
+        changed = True
+        while changed:
+            changed = False
+            for instruction in sets:
+                slot, value = instruction.operands
+                joined = _join(self._slots.get(slot), self._shape(value))
+                changed |= joined != self._slots.get(slot)
+                self._slots[slot] = joined
+
+    def of(self, pointer: Value) -> Shape:
+        """The shape of a pointer, or of a slot of pointers. One that no buffer reaches has none."""
+        return self._shape(pointer) or Shape(None, 1)
+
+    def _shape(self, pointer: Value) -> Shape | None:
+        if isinstance(pointer.type, SlotType):
+            return self._slots.get(pointer)
+        if isinstance(pointer, Argument):
+            return Shape(Buffer("global", pointer.index), 4)
+        if not isinstance(pointer, Instruction):
+            return None
+        return self._instruction_shape(pointer)
+
+    def _instruction_shape(self, pointer: Instruction) -> Shape | None:
+        match pointer.op:
+            case "param":
+                return Shape(Buffer("global", pointer.attrs["index"]), 4)
+            case "addrof":
+                array = self._function.array(pointer.attrs["name"])
+                return Shape(Buffer(array.space), 4 if array.align % 4 == 0 else 1)
+            case "ptradd":
+                base = self._shape(pointer.operands[0])
+                words = pointer.attrs["scale"] % 4 == 0 and pointer.attrs["disp"] % 4 == 0
+                return base and Shape(base.buffer, base.unit if words else 1)
+            case "select":
+                return _join(*map(self._shape, pointer.operands[1:]))
+            case "get":
+                return self._slots.get(pointer.operands[0])
+        return None
+
+
+def _join(a: Shape | None, b: Shape | None) -> Shape | None:
+    if a is None or b is None:
+        return a or b
+    return Shape(a.buffer if a.buffer == b.buffer else None, min(a.unit, b.unit))

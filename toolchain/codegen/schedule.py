@@ -1,0 +1,188 @@
+"""Scheduling: the order of a region's blocks, in which slots are read before they are overwritten.
+
+Blocks keep the order of the source except where a value is computed in a slot early: whoever reads the slot's
+old content comes first. The block that decides the branch is the last. Where these demands contradict each
+other, one of them is given up and placing starts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from qgpu.ir.analysis.graph import strongly_connected_components
+from qgpu.toolchain.codegen.nodes import Condition, Node, NodeGuard, Slot
+from qgpu.toolchain.codegen.places import Decisions, Places, RetryError
+from qgpu.toolchain.codegen.regions import Region
+from qgpu.toolchain.codegen.selection import Draft, interferes
+
+
+@dataclass(eq=False)
+class _Writes:
+    """The sets of one slot in a region, in order, and the blocks that write for each."""
+
+    sets: list[Node]
+    drafts: list[list[Draft]]
+
+
+class Scheduler:
+    """Orders the drafts of one region."""
+
+    def __init__(self, region: Region, drafts: list[Draft], places: Places, decisions: Decisions) -> None:
+        self.region = region
+        self.drafts = drafts
+        self.places = places
+        self.decisions = decisions
+        self.draft_of = {node: draft for draft in drafts for node in draft.covers}
+        self.after: dict[Draft, dict[Draft, None]] = {draft: {} for draft in drafts}
+        self.writes = self._writes()
+
+    def run(self) -> list[Draft]:
+        """The drafts in an order that keeps every demand.
+
+        Raises:
+            RetryError: there is none; a decision was added that takes one of the demands away.
+        """
+        self._order_operands()
+        self._order_memory()
+        self._order_slots()
+        self._order_branch()
+        return self._sorted()
+
+    def _before(self, first: Draft, second: Draft) -> None:
+        if first is not second:
+            self.after[first][second] = None
+
+    def _order_operands(self) -> None:
+        for draft in self.drafts:
+            read = [*draft.leaves, *(c for c, _ in self._guard(draft) if isinstance(c, Node))]
+            for node in (*read, *filter(None, [draft.root.over])):
+                if node in self.draft_of:
+                    self._before(self.draft_of[node], draft)
+
+    def _guard(self, draft: Draft) -> NodeGuard:
+        if draft.root.uniform:
+            return ()
+        return self.region.guard if draft.root.guard is None else draft.root.guard
+
+    def _order_memory(self) -> None:
+        effects = [node for node in self.region.nodes if node.access or node.kind in ("trap", "fence")]
+        fences = [node for node in effects if node.kind == "fence"]
+        placed = [draft for draft in self.drafts if draft.access or draft.root.kind == "trap"]
+        for index, second in enumerate(placed):
+            for first in placed[:index]:
+                fenced = any(first.root.order < fence.order < second.root.order for fence in fences)
+                if fenced or _drafts_interfere(first, second):
+                    self._before(first, second)
+
+    # Slots
+
+    def _writes(self) -> dict[Slot, _Writes]:
+        found: dict[Slot, _Writes] = {}
+        for node in self.region.nodes:
+            if node.kind != "set" or node.slot is None:
+                continue
+            writer = self.draft_of.get(self.places.writers.get(node, node))
+            writes = found.setdefault(node.slot, _Writes([], []))
+            writes.sets.append(node)
+            writes.drafts.append(list(self._with_base(writer)) if writer else [])
+        return found
+
+    def _with_base(self, writer: Draft) -> Iterator[Draft]:
+        yield writer
+        if writer.root.over in self.draft_of:
+            yield self.draft_of[writer.root.over]
+
+    def _order_slots(self) -> None:
+        for writes in self.writes.values():
+            for earlier, later in zip(writes.drafts, writes.drafts[1:], strict=False):
+                self._all_before(earlier, later)
+        for draft in self.drafts:
+            for slot, version in self._read_slots(draft):
+                writes = self.writes.get(slot)
+                if writes and version < len(writes.drafts):
+                    self._all_before([draft], writes.drafts[version])
+                if writes and version > 0:
+                    self._all_before(writes.drafts[version - 1], [draft])
+
+    def _all_before(self, earlier: list[Draft], later: list[Draft]) -> None:
+        for first in earlier:
+            for second in later:
+                self._before(first, second)
+
+    def _read_slots(self, draft: Draft) -> Iterator[tuple[Slot, int]]:
+        """The slots that a draft reads, each with the number of sets of it that come before in the region."""
+        for node in (*draft.leaves, *(condition for condition, _ in self._guard(draft))):
+            found = self._slot_version(node)
+            if found:
+                yield found
+
+    def _slot_version(self, read: Condition) -> tuple[Slot, int] | None:
+        if isinstance(read, Slot):
+            return read, 0
+        local = read.block is self.region.block
+        if read in self.places.aliases and read.slot:
+            return read.slot, self._sets_before(read) if local else 0
+        set_ = self.places.computed.get(read)
+        if set_ and set_.slot:
+            return set_.slot, self.writes[set_.slot].sets.index(set_) + 1 if local else 0
+        return None
+
+    def _sets_before(self, get: Node) -> int:
+        assert get.slot
+        writes = self.writes.get(get.slot)
+        return sum(set_.order < get.order for set_ in writes.sets) if writes else 0
+
+    def _order_branch(self) -> None:
+        last = next((draft for draft in self.drafts if draft.branch or draft.root.kind == "branch"), None)
+        for draft in self.drafts:
+            if last is not None:
+                self._before(draft, last)
+
+    # Order
+
+    def _sorted(self) -> list[Draft]:
+        waiting = dict.fromkeys(self.drafts, 0)
+        for draft in self.drafts:
+            for other in self.after[draft]:
+                waiting[other] += 1
+        order: list[Draft] = []
+        while waiting:
+            ready = next((draft for draft in self.drafts if waiting.get(draft) == 0), None)
+            if ready is None:
+                raise self._given_up()
+            del waiting[ready]
+            order.append(ready)
+            for other in self.after[ready]:
+                waiting[other] -= 1
+        return order
+
+    def _given_up(self) -> RetryError:
+        """Take away the cheapest demand of a contradiction."""
+        components = strongly_connected_components(self.drafts, lambda draft: self.after[draft])
+        circle = next(component for component in components if len(component) > 1)
+        choices = sorted(self._choices(circle), key=lambda choice: choice[0])
+        _, group, node = choices[0]
+        group.add(node)
+        return RetryError()
+
+    def _choices(self, circle: list[Draft]) -> Iterator[tuple[int, set[Node], Node]]:
+        """The demands within a circle, each with the passes that giving it up costs."""
+        for draft in circle:
+            for node in draft.covers:
+                if node in self.places.computed:
+                    yield (1 if node.uniform else 3), self.decisions.unplaced, self.places.computed[node]
+            if draft.branch:
+                yield (1 if draft.branch.uniform else 2), self.decisions.detached, draft.branch
+            for node in draft.leaves:
+                if node in self.places.aliases:
+                    yield (2 if node.uniform else 4), self.decisions.copied, node
+
+
+def _drafts_interfere(first: Draft, second: Draft) -> bool:
+    return any(
+        interferes(a, b)
+        for a in first.covers
+        for b in second.covers
+        if (a.access or a.kind == "trap") and (b.access or b.kind == "trap")
+    )

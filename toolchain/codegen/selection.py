@@ -1,0 +1,248 @@
+"""Selection: nodes to blocks, by covering each region's graph with as few blocks as inlining gives.
+
+A region is covered from its end: what is visited is needed, and takes in those of its operands that nothing
+else needs, the set that saves most, as long as the ports suffice. A block over all lanes costs a pass a lane;
+a scalar block costs two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from qgpu.backends.machine.description import MachineDescription
+from qgpu.toolchain.codegen.inline import inlined, inlined_index
+from qgpu.toolchain.codegen.lowering import Lowered
+from qgpu.toolchain.codegen.nodes import MEMORY, Access, Arg, Expression, Node, Operand
+from qgpu.toolchain.codegen.places import Decisions, Places
+from qgpu.toolchain.codegen.regions import Region
+from qgpu.toolchain.codegen.registers import Register
+from qgpu.toolchain.codegen.routing import Routing, route_with_constants
+from qgpu.toolchain.codegen.splitting import prefers_overwriting, split
+
+SCALAR_COST = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """One block before scheduling.
+
+    Attributes:
+        root: the node whose effect or result it is.
+        expression, access: what it computes, over nodes and registers.
+        covers: the nodes computed in it, the root first.
+        indices: sums that its address unit forms; others may form them as well.
+        routing: how its operands reach it.
+        writes: the node whose result goes to registers: the root, or the value that a store stores.
+        branch: the branch that its result decides.
+    """
+
+    root: Node
+    expression: Expression
+    access: Access | None
+    covers: tuple[Node, ...]
+    indices: tuple[Node, ...] = ()
+    routing: Routing | None = None
+    writes: Node | None = None
+    branch: Node | None = None
+    saved: int = 0
+
+    @property
+    def leaves(self) -> Iterator[Node]:
+        """The nodes whose results it reads."""
+        read: list[Operand] = [*self.expression.operands, *(self.access.args if self.access else ())]
+        return (operand for operand in read if isinstance(operand, Node))
+
+
+@dataclass(eq=False)
+class Selection:
+    """The blocks of every region, in the order of their roots."""
+
+    drafts: dict[Region, list[Draft]] = field(default_factory=dict)
+
+
+class Selector:
+    """Covers the regions of one function."""
+
+    def __init__(
+        self, lowered: Lowered, places: Places, decisions: Decisions, machine: MachineDescription
+    ) -> None:
+        self.lowered = lowered
+        self.places = places
+        self.decisions = decisions
+        self.lane_cost = machine.lanes + 1
+        self.needed: set[Node] = set()
+        self.covered: set[Node] = set()
+        self.owners: set[Node] = set()
+        self.constants: dict[int, Register] = {}
+
+    def run(self) -> Selection:
+        """Cover all regions, the last first, so that all readers of a node come before it."""
+        selection = Selection()
+        self._need_conditions()
+        for region in reversed(self.lowered.regions):
+            selection.drafts[region] = self._cover(region)
+        return selection
+
+    def constant(self, number: int) -> Register:
+        """The uniform register of a constant."""
+        if number not in self.constants:
+            name = f"const:{number}"
+            self.constants[number] = Register("uniform", name, pinned=True, preload=name)
+        return self.constants[number]
+
+    def _need_conditions(self) -> None:
+        for region in self.lowered.regions:
+            for condition, _ in (*region.guard, *(c for node in region.nodes for c in node.guard or ())):
+                if isinstance(condition, Node):
+                    self.needed.add(condition)
+        self.needed |= set(self.places.computed)
+
+    def _cover(self, region: Region) -> list[Draft]:
+        owner = self._branch_owner(region)
+        self.owners.update(filter(None, [owner]))
+        drafts: list[Draft] = []
+        pending = list(region.nodes)
+        while pending:
+            node = pending.pop()
+            if node in self.covered or not self._is_root(node, owner):
+                continue
+            draft = self._best(Draft(node, node.expression, node.access, (node,), writes=node), region)
+            if draft.routing is None or prefers_overwriting(node, self.places.computed):
+                pending += split(node, region)
+                continue
+            self.covered.update(draft.covers)
+            self.needed.update(draft.leaves)
+            self.needed.update(filter(None, [node.over]))
+            if node is owner:
+                draft = replace(draft, branch=region.branch)
+            drafts.append(draft)
+        return drafts[::-1]
+
+    def _is_root(self, node: Node, owner: Node | None) -> bool:
+        if node.kind == "branch":
+            return owner is None
+        if node.kind == "set":
+            return node not in self.places.writers
+        if node.kind in ("store", "atomic", "trap"):
+            return True
+        return (node in self.needed or node is owner) and node not in self.places.aliases
+
+    def _branch_owner(self, region: Region) -> Node | None:
+        """The node whose block can take the region's branch, or None where the branch needs its own."""
+        branch = region.branch
+        if branch is None or branch in self.decisions.detached:
+            return None
+        value = branch.expression.moved
+        if not isinstance(value, Node) or value.kind not in ("value", "load"):
+            return None
+        return value if value.block is region.block and value.uniform == branch.uniform else None
+
+    # Growing a draft
+
+    def _best(self, draft: Draft, region: Region) -> Draft:
+        """The draft grown by the nodes that save most, or itself; without a routing if none has one."""
+        routing = self._routing(draft)
+        best = replace(draft, routing=routing)
+        for grown in self._grown(draft, region):
+            candidate = self._best(grown, region)
+            if candidate.routing and (best.routing is None or candidate.saved > best.saved):
+                best = candidate
+        return best
+
+    def _grown(self, draft: Draft, region: Region) -> Iterator[Draft]:
+        for node in dict.fromkeys(draft.leaves):
+            if self._may_cover(draft, node, region):
+                for expression in inlined(draft.expression, node):
+                    yield self._covering(draft, node, expression, node.access or draft.access)
+            if draft.access and self._may_cover_index(draft, node, region):
+                for access in inlined_index(draft.access, node):
+                    saved = draft.saved + self._cost(node)
+                    yield replace(draft, access=access, indices=(*draft.indices, node), saved=saved)
+
+    def _cost(self, node: Node) -> int:
+        return SCALAR_COST if node.uniform else self.lane_cost
+
+    def _covering(self, draft: Draft, node: Node, expression: Expression, access: Access | None) -> Draft:
+        shared = node in self.places.computed or set(node.users) - set(draft.covers)
+        return replace(
+            draft,
+            expression=expression,
+            access=access,
+            covers=(*draft.covers, node),
+            saved=draft.saved + self._cost(node),
+            writes=node if shared else draft.writes,
+        )
+
+    def _may_cover(self, draft: Draft, node: Node, region: Region) -> bool:
+        if node.kind not in ("value", "load") or node.block is not region.block or node.predicate:
+            return False
+        if node.over or node in self.owners or (node.access and draft.root.guard is not None):
+            return False
+        alone = set(node.users) <= set(draft.covers) and node not in self.places.computed
+        if not alone and not self._may_store(draft, node, region):
+            return False
+        if node.access and not self._may_read(draft, node, region):
+            return False
+        return not (draft.root.uniform and not node.uniform)
+
+    def _may_store(self, draft: Draft, node: Node, region: Region) -> bool:
+        """Whether a store's block may compute the stored value for others as well: none comes before."""
+        if (
+            draft.root.kind != "store"
+            or draft.expression.moved is not node
+            or node.uniform != draft.root.uniform
+        ):
+            return False
+        return not any(
+            user is not draft.root and user.block is region.block and user.order < draft.root.order
+            for user in (*node.users, *filter(None, [self.places.computed.get(node)]))
+        )
+
+    def _may_read(self, draft: Draft, load: Node, region: Region) -> bool:
+        """Whether a load may move down to the draft's root: nothing between may write what it reads."""
+        if draft.access and (draft.access != load.access or MEMORY in draft.expression.operands):
+            return False
+        between = region.nodes[load.order + 1 : draft.root.order]
+        return not any(interferes(load, other) for other in between if other not in draft.covers)
+
+    def _may_cover_index(self, draft: Draft, node: Node, region: Region) -> bool:
+        """Whether an index need not be computed: all that use it are accesses of this region."""
+        if node.block is not region.block or node in self.places.computed or node.predicate:
+            return False
+        return all(
+            user in draft.indices
+            or (user.block is region.block and user.access and node not in user.expression.operands)
+            for user in node.users
+        )
+
+    def _routing(self, draft: Draft) -> Routing | None:
+        expression = draft.expression.with_operands(*map(_register, draft.expression.operands))
+        access = draft.access and with_registers(draft.access)
+        return route_with_constants(expression, access, self.constant)
+
+
+def _register(operand: Operand) -> Operand:
+    return operand.data if isinstance(operand, Node) and operand.data else operand
+
+
+def _arg_register(arg: Arg) -> Arg:
+    return arg.data if isinstance(arg, Node) and arg.data else arg
+
+
+def with_registers(access: Access) -> Access:
+    """The access with the registers of the nodes that it reads."""
+    terms = tuple(replace(term, value=_arg_register(term.value)) for term in access.terms)
+    return replace(access, descriptor=_arg_register(access.descriptor), terms=terms)
+
+
+def interferes(a: Node, b: Node) -> bool:
+    """Whether the order of two nodes of a region matters for memory."""
+    if "fence" in (a.kind, b.kind) or "trap" in (a.kind, b.kind):
+        return True
+    if not (a.access and b.access):
+        return False
+    if a.volatile and b.volatile:
+        return True
+    apart = a.access.space != b.access.space and "any" not in (a.access.space, b.access.space)
+    return (a.writes_memory or b.writes_memory) and not apart
