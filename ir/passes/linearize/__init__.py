@@ -1,0 +1,71 @@
+"""Linearisation: divergent control flow becomes guards, so that a thread block runs in lockstep.
+
+Steps, one file each: `normalise`, `slots` (out of SSA for phis), `loops`, `guards`, `layout`, `repair`, `cleanup`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from qgpu.ir.analysis.loops import LoopInfo
+from qgpu.ir.analysis.uniformity import Uniformity
+from qgpu.ir.core.function import Function
+from qgpu.ir.passes.linearize.cleanup import clean_up
+from qgpu.ir.passes.linearize.guards import Guards
+from qgpu.ir.passes.linearize.layout import Layout, mark_returned, set_guard_slots_last
+from qgpu.ir.passes.linearize.loops import find_loops, shape_loops
+from qgpu.ir.passes.linearize.normalise import blocks_before_barriers, normalise
+from qgpu.ir.passes.linearize.repair import repair_dominance
+from qgpu.ir.passes.linearize.slots import capture_uniform_values, phis_to_slots, place_edge_sets
+from qgpu.ir.passes.linearize.state import LinearizeError, State
+from qgpu.ir.passes.manager import Pass
+
+__all__ = ["Linearize", "LinearizeError"]
+
+
+@dataclass(frozen=True)
+class Linearize(Pass):
+    """Turns a function into one that a whole thread block runs in lockstep, each block under its guard.
+
+    Contract: every lane reads and writes what it did before, in its own order; a barrier that only part of the
+    threads that have not ended reaches is a fault. Uniform branches stay `condbr`. The result has no phis, one
+    `ret` in a block without guard, and `linearised` among its attributes. Raises LinearizeError for a loop with
+    several entries.
+
+    Options: `skip_limit` is how many instructions a side may have that lanes do not vote on before it runs,
+    where its branch cannot skip it for nothing.
+    """
+
+    name: ClassVar[str] = "linearize"
+    skip_limit: int = 12
+
+    def run(self, function: Function) -> bool:
+        if function.linearised:
+            return False
+        normalise(function)
+        refuse_irreducible(function)
+        uniformity = Uniformity(function)
+        state = State(function, barrier_follows=blocks_before_barriers(function))
+        state.divergent = set(uniformity.divergent_branches)
+        function.attrs["linearised"] = True
+        find_loops(state, uniformity)
+        capture_uniform_values(state, uniformity)
+        phis_to_slots(state, uniformity)
+        shape_loops(state)
+        place_edge_sets(state)
+        guards = Guards(state)
+        Layout(state, guards, self.skip_limit).run()
+        set_guard_slots_last(state)
+        mark_returned(state, guards)
+        repair_dominance(state)
+        clean_up(state)
+        return True
+
+
+def refuse_irreducible(function: Function) -> None:
+    """Raises LinearizeError if the function has a cycle that is no natural loop."""
+    blocks = LoopInfo(function).irreducible
+    if blocks:
+        names = ", ".join(block.name for block in blocks)
+        raise LinearizeError(f"the loop of the blocks {names} has more than one entry", blocks[0].terminator)

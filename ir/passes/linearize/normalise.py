@@ -1,0 +1,94 @@
+"""First step: one exit, no branch that does not choose, and traps and branches in the form the others expect."""
+
+from __future__ import annotations
+
+from qgpu.ir.analysis.dominators import DominatorTree
+from qgpu.ir.analysis.graph import postorder
+from qgpu.ir.analysis.loops import LoopInfo
+from qgpu.ir.core.block import BasicBlock
+from qgpu.ir.core.function import Function
+from qgpu.ir.core.instruction import Instruction
+from qgpu.ir.passes.dead_code import remove_unreachable_blocks
+from qgpu.ir.passes.linearize.state import INVERSE
+
+
+def normalise(function: Function) -> None:
+    """Merges all returns, gives each branch to a trap a trap of its own, drops branches with one target."""
+    remove_unreachable_blocks(function)
+    for block in function.blocks:
+        drop_choiceless_branch(block)
+    merge_returns(function)
+    split_traps(function)
+    predecessors = function.predecessors()
+    loops = LoopInfo(function, DominatorTree(function))
+    for block in function.blocks:
+        loop = loops.innermost(block)
+        prefer_positive_side(block, predecessors, set(loop.blocks) if loop else None)
+
+
+def drop_choiceless_branch(block: BasicBlock) -> None:
+    """A conditional branch whose two targets are one becomes unconditional; phis list the edge once already."""
+    branch = block.terminator
+    if branch.op == "condbr" and len(block.successors) == 1:
+        branch.operands = ()
+        block.instructions[-1] = Instruction("br", attrs={"target": branch.attrs["then"]}, loc=branch.loc)
+        block.instructions[-1].parent = block
+
+
+def merge_returns(function: Function) -> None:
+    """Leaves one block that returns, with nothing else in it: the place where all lanes meet again."""
+    returning = [block for block in function.blocks if block.terminator.op == "ret"]
+    if len(returning) == 1 and len(returning[0].instructions) == 1:
+        return
+    if not returning:
+        return
+    exit_block = function.add_block("exit")
+    exit_block.append(Instruction("ret", loc=returning[-1].terminator.loc))
+    for block in returning:
+        loc = block.terminator.loc
+        block.terminator.erase()
+        block.append(Instruction("br", attrs={"target": exit_block}, loc=loc))
+
+
+def split_traps(function: Function) -> None:
+    """Copies blocks that only trap, one for each predecessor, so that a branch's condition guards each."""
+    for block, sources in function.predecessors().items():
+        if block.terminator.op != "trap" or len(block.instructions) > 1:
+            continue
+        for source in sources[1:]:
+            copy = function.add_block(block.name)
+            copy.append(Instruction("trap", attrs=block.terminator.attrs, loc=block.terminator.loc))
+            source.terminator.replace_successor(block, copy)
+
+
+def prefer_positive_side(
+    block: BasicBlock, predecessors: dict[BasicBlock, list[BasicBlock]], loop: set[BasicBlock] | None
+) -> None:
+    """Inverts a comparison that only this branch uses where the side to be skipped is the negative one.
+
+    That side is the rest of the loop's body where the branch leaves the loop, else the one with no other way in.
+    """
+    branch = block.terminator
+    if branch.op != "condbr":
+        return
+    condition = branch.operands[0]
+    then, otherwise = branch.attrs["then"], branch.attrs["else"]
+    if not isinstance(condition, Instruction) or condition.op != "icmp" or len(condition.uses) != 1:
+        return
+    leaves = loop is not None and (then in loop) != (otherwise in loop)
+    negative = (
+        then not in loop if leaves and loop else len(predecessors[then]) > 1 == len(predecessors[otherwise])
+    )
+    if negative:
+        condition.attrs["pred"] = INVERSE[condition.attrs["pred"]]
+        branch.attrs.update({"then": otherwise, "else": then})
+
+
+def blocks_before_barriers(function: Function) -> set[BasicBlock]:
+    """The blocks that hold a barrier or from which one can be reached."""
+    predecessors = function.predecessors()
+    found: set[BasicBlock] = set()
+    for block in function.blocks:
+        if block not in found and any(i.op == "barrier" for i in block.instructions):
+            found |= set(postorder(block, predecessors.__getitem__))
+    return found
