@@ -1,8 +1,8 @@
 """The transformer back end: from a machine description to the tensors of stock Qwen3.5 layers.
 
 machine -> `processor` (circuits over named channels) -> `schedule` (layers) -> `allocate` (places in the
-residual stream) -> `emit` (tensors) -> `checkpoint` (a Hugging Face directory). `evaluate` runs circuits without
-weights.
+residual stream) -> `emit` (tensors) -> `checkpoint` (a Hugging Face directory). `evaluate` runs circuits
+without weights.
 """
 
 from __future__ import annotations

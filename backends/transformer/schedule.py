@@ -82,14 +82,16 @@ def schedule(circuit: Circuit, shape: ModelShape) -> Schedule:
     """
     nodes: list[Node] = [*circuit.neurons, *circuit.heads]
     graph = _Dependences(nodes)
-    best = _place(graph, shape.heads, shape.intermediate)
+    best = _place(graph, shape.heads, shape.intermediate, limit=len(nodes) * 2)
+    if best is None:
+        raise ScheduleError(f"the circuit does not fit layers of {shape.heads} heads")
+    last = max(best.values())
     low, high = 1, shape.intermediate
     while low < high:
         middle = (low + high) // 2
-        trial = _place(graph, shape.heads, middle, limit=max(best.values()))
-        low, high = (middle + 1, high) if trial is None else (low, middle)
-    placed = _place(graph, shape.heads, high, limit=max(best.values()))
-    return _layered(circuit, placed or best, graph)
+        trial = _place(graph, shape.heads, middle, limit=last)
+        best, low, high = (best, middle + 1, high) if trial is None else (trial, low, middle)
+    return _layered(circuit, best, graph)
 
 
 class _Dependences:
@@ -146,7 +148,8 @@ def distance(source: Node, follower: Node) -> int:
     return 2 if isinstance(source, Neuron) == isinstance(follower, Neuron) else 1
 
 
-def _place(graph: _Dependences, heads: int, neurons: int, limit: int | None = None) -> dict[Node, int] | None:
+def _place(graph: _Dependences, heads: int, neurons: int, limit: int) -> dict[Node, int] | None:
+    """List scheduling with so many heads and neurons a layer; None where it needs slots beyond `limit`."""
     waiting = {node: len(sources) for node, sources in graph.before.items()}
     ready: dict[bool, list[Node]] = {True: [], False: []}
     for node in graph.nodes:
@@ -155,7 +158,7 @@ def _place(graph: _Dependences, heads: int, neurons: int, limit: int | None = No
     placed: dict[Node, int] = {}
     slot = 0
     while len(placed) < len(graph.nodes):
-        if limit is not None and slot > limit:
+        if slot > limit:
             return None
         is_mlp = bool(slot % 2)
         candidates = sorted(ready[is_mlp], key=lambda node: -graph.height[node])
