@@ -160,6 +160,7 @@ WRONG_BLOCKS = {
     "m_sub_to_x without a width": Block(m_sub_to_x=1),
     "merge without a width": Block(op="merge"),
     "a trap of kind 5": Block(trap=1, imm=5),
+    "the displacement 2097152 is not one of 22 bits": Block(imm_to_j=1, imm=1 << 21),
     "dest_lane is the firmware's": Block(dest_lane=1),
     "it writes uniform register 0, the host's": Block(wr_uni=1),
     "dest = 31 in 2 warps; machine 'small' has 32 rows": Block(wr_reg=1, dest=31),

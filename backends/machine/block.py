@@ -36,6 +36,13 @@ FAULTS = ("out-of-bounds", "misaligned", "barrier", "trap", "assert")
 """Fault kinds in the order of their tokens: first the address unit's two; a trap block names its own."""
 
 
+INDEX_BITS = 20
+"""A register that gives I or J of a checked access is a signed number of so many bits, else out of bounds."""
+
+DISPLACEMENT_BITS = 22
+"""An immediate that gives J is a signed number of so many bits."""
+
+
 @dataclass(frozen=True)
 class Field:
     """One field of a block's row in program memory: `width` bits, least significant first.
@@ -76,7 +83,7 @@ def block_fields(machine: MachineDescription) -> tuple[Field, ...]:
         Field("c_to_y", flag, "port C gives Y"),
         Field("c_to_z", flag, "port C gives Z"),
         Field("imm", 32, "immediate; the fault kind of a trap block"),
-        Field("imm_to_j", flag, "the immediate gives J, in bytes"),
+        Field("imm_to_j", flag, "the immediate, of DISPLACEMENT_BITS, gives J, in bytes"),
         Field("imm_to_x", flag, "the immediate gives X"),
         Field("imm_to_y", flag, "the immediate gives Y"),
         Field("imm_to_z", flag, "the immediate gives Z"),
@@ -90,7 +97,7 @@ def block_fields(machine: MachineDescription) -> tuple[Field, ...]:
         Field("width8", flag, "the access is one byte"),
         Field("width16", flag, "the access is two bytes, aligned to two"),
         Field("check", flag, "the access is checked: bounds of D, and alignment (to 4 without a width flag)"),
-        Field("i_unsigned", flag, "I is unsigned: with a high bit set it is out of bounds"),
+        Field("i_unsigned", flag, "I is unsigned: a negative one is out of bounds"),
         Field("op", len(OPS), "operation", tuple(OPS)),
         Field("lut", 8, "truth table of lop3"),
         Field("cond_lt", flag, "the relation holds where X < Y"),
@@ -215,6 +222,10 @@ def check_block(block: Block, machine: MachineDescription) -> None:
         given = [route for route in routes if getattr(block, route)]
         if len(given) > 1:
             raise BlockError(f"operand {operand} has {len(given)} sources: {', '.join(given)}")
+    if block.imm_to_j and not -1 << DISPLACEMENT_BITS - 1 <= _signed(block.imm) < 1 << DISPLACEMENT_BITS - 1:
+        raise BlockError(
+            f"the displacement {_signed(block.imm)} is not one of {DISPLACEMENT_BITS} bits, signed"
+        )
 
 
 def encode_block(block: Block, machine: MachineDescription) -> tuple[int, ...]:
@@ -249,6 +260,10 @@ def decode_block(bits: tuple[int, ...], machine: MachineDescription) -> Block:
     block = Block(**values)  # pyright: ignore[reportArgumentType]
     check_block(block, machine)
     return block
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 32) if word >> 31 else word
 
 
 def _choice(field: Field, number: int) -> str:

@@ -26,7 +26,7 @@ class DescriptionError(ValueError):
 class ModelShape:
     """The shape of the host's layers, in the terms of `Qwen3_5TextConfig`.
 
-    The heads are those of Qwen3.5-0.8B (16 + 16 of 128); the residual stream is as narrow as the machine allows.
+    The heads are those of Qwen3.5-0.8B (16 + 16 of 128); the residual stream is as narrow as it can be.
     `intermediate` is an upper bound: the emitted checkpoint takes what its widest layer needs.
     """
 

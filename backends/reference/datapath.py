@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from qgpu.backends.machine.block import FAULTS, Block
+from qgpu.backends.machine.block import FAULTS, INDEX_BITS, Block
 from qgpu.backends.machine.description import BUFFER_ALIGN_WORDS, DESCRIPTOR_BASE_BITS
 
 WORD = 0xFFFFFFFF
@@ -39,7 +39,7 @@ def evaluate(block: Block, ports: Ports, memory: list[int]) -> Result:
     j = _displacement(block, ports)
     offset = i + j & WORD
     address = (descriptor & _BASE_MASK) * _BASE_UNIT + offset & WORD
-    fault = _fault(block, ports, j, offset, descriptor >> DESCRIPTOR_BASE_BITS) if block.check else None
+    fault = _fault(block, ports, offset, descriptor >> DESCRIPTOR_BASE_BITS) if block.check else None
     if block.trap:
         fault = block.imm
     word = memory[(address >> 2) % len(memory)]
@@ -68,27 +68,27 @@ def _displacement(block: Block, ports: Ports) -> int:
     return block.imm if block.imm_to_j else 0
 
 
-def _fault(block: Block, ports: Ports, j: int, offset: int, size: int) -> int | None:
+def _fault(block: Block, ports: Ports, offset: int, size: int) -> int | None:
     """The fault of a checked access at `offset` bytes in a buffer of `size` bytes, or None."""
     last = 0 if block.width8 else 1 if block.width16 else 3
-    if _index_wraps(block, ports) or _displacement_wraps(block, ports, j) or offset | last >= size:
+    if _index_strays(block, ports) or _displacement_strays(block, ports) or offset | last >= size:
         return OUT_OF_BOUNDS
     return MISALIGNED if offset & last else None
 
 
-def _index_wraps(block: Block, ports: Ports) -> bool:
-    """Whether I is too far from 0 for the sum of I and J to be told from one that wrapped."""
-    if block.a_to_i4:
-        return ports.a >> 29 != 0 and (bool(block.i_unsigned) or ports.a >> 29 != 7)
-    if block.a_to_i:
-        return ports.a >> 30 != 0 and (bool(block.i_unsigned) or ports.a >> 30 != 3)
-    return False
+def _index_strays(block: Block, ports: Ports) -> bool:
+    if not block.a_to_i and not block.a_to_i4:
+        return False
+    return _strays(ports.a) or bool(block.i_unsigned and ports.a >> 31)
 
 
-def _displacement_wraps(block: Block, ports: Ports, j: int) -> bool:
-    if block.b_to_j4:
-        return ports.b >> 29 not in (0, 7)
-    return j >> 30 not in (0, 3)
+def _displacement_strays(block: Block, ports: Ports) -> bool:
+    return bool(block.b_to_j or block.b_to_j4) and _strays(ports.b)
+
+
+def _strays(index: int) -> bool:
+    """Whether a register is too far from 0 to serve as an index, so that no sum of two can wrap."""
+    return not -1 << INDEX_BITS - 1 <= signed(index) < 1 << INDEX_BITS - 1
 
 
 def _x(block: Block, ports: Ports, word: int, address: int) -> int:

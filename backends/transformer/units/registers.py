@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from qgpu.backends.machine.block import INDEX_BITS
 from qgpu.backends.machine.description import MachineDescription
 from qgpu.backends.transformer.circuit import (
     Channel,
@@ -21,14 +22,8 @@ from qgpu.backends.transformer.units.fetch import Fields
 from qgpu.backends.transformer.units.incoming import Incoming
 from qgpu.backends.transformer.units.state import State
 
-INDEX_BITS = 20
-"""A register that serves as an index must be a signed number of so many bits."""
-
 OFFSET_BITS = 24
 """Bits of the offset's adder: the sum of two scaled indices, signed."""
-
-IMMEDIATE_OFFSET_BITS = 22
-"""An immediate displacement must be a signed number of so many bits."""
 
 
 @dataclass(frozen=True)
