@@ -115,6 +115,36 @@ def integer_cases() -> Iterator[Case]:
         yield Case(f"shr.b{width} {{d}}, {{a}}, 5", width, (width,), lambda a: a >> 5)
 
 
+def composed_cases() -> Iterator[Case]:
+    """Instructions that become several of the IR's."""
+    amounts = (2, (0, 1, 7, 31, 32, 33, 63, 2**31, 2**32 - 1))
+    for mode, limit in [("wrap", lambda n: n & 31), ("clamp", lambda n: min(n, 32))]:
+        yield Case(
+            f"shf.l.{mode}.b32 {{d}}, {{a}}, {{b}}, {{c}}", 32, (32, 32, 32),
+            lambda a, b, c, n=limit: (b << 32 | a) << n(c) >> 32, amounts,
+        )  # fmt: skip
+        yield Case(
+            f"shf.r.{mode}.b32 {{d}}, {{a}}, {{b}}, {{c}}", 32, (32, 32, 32),
+            lambda a, b, c, n=limit: (b << 32 | a) >> n(c), amounts,
+        )  # fmt: skip
+        for amount in (0, 9, 32, 40):
+            yield Case(
+                f"shf.l.{mode}.b32 {{d}}, {{a}}, {{b}}, {amount}", 32, (32, 32),
+                lambda a, b, n=limit, c=amount: (b << 32 | a) << n(c) >> 32,
+            )  # fmt: skip
+    for width in (32, 64):
+        yield Case(f"clz.b{width} {{d}}, {{a}}", 32, (width,), lambda a, w=width: w - a.bit_length())
+    for width in (16, 32, 64):
+        yield Case(
+            f"sad.u{width} {{d}}, {{a}}, {{b}}, {{c}}", width, (width, width, width),
+            lambda a, b, c: c + abs(a - b), (2, (0, 5)),
+        )  # fmt: skip
+        yield Case(
+            f"sad.s{width} {{d}}, {{a}}, {{b}}, {{c}}", width, (width, width, width),
+            lambda a, b, c, w=width: c + abs(signed(a, w) - signed(b, w)), (2, (0, 5)),
+        )  # fmt: skip
+
+
 def logic_cases() -> Iterator[Case]:
     for width in (1, 16, 32, 64):
         type_ = "pred" if width == 1 else f"b{width}"
@@ -199,7 +229,7 @@ def conversion_cases() -> Iterator[Case]:
     yield Case("mov.b32 {{ %h1, {d} }}, {a}", 16, (32,), lambda a: a >> 16)
 
 
-CASES = [*integer_cases(), *logic_cases(), *comparison_cases(), *conversion_cases()]
+CASES = [*integer_cases(), *composed_cases(), *logic_cases(), *comparison_cases(), *conversion_cases()]
 
 
 def kernel_text(case: Case, name: str = "k") -> str:

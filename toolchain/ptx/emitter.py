@@ -20,6 +20,7 @@ from qgpu.ir import (
     Value,
     integer,
 )
+from qgpu.ir.core.folding import fold
 from qgpu.ir.core.opcodes import SPECIAL_REGISTERS
 from qgpu.toolchain.diagnostics import DiagnosticError
 from qgpu.toolchain.ptx import ast
@@ -194,6 +195,15 @@ class Emitter:
         if isinstance(value.type, IntType) and value.type is not type_:
             raise self.refusal(f"the result has {_bits(value)} bits, its register {type_.width}", RESULT)
         self.values[self._writes[register]] = value
+
+    def operation(self, opcode: str, *operands: Value) -> Value:
+        """The result of a pure operation; a constant where all its operands are."""
+        instruction = self.builder.emit(opcode, *operands)
+        folded = fold(instruction)
+        if folded is None:
+            return instruction
+        instruction.erase()
+        return folded
 
     def resized(self, value: Value, type_: IntType, signed: bool) -> Value:
         """An integer truncated or extended to a type."""

@@ -132,6 +132,36 @@ def _shift_right(x: Emitter) -> None:
     _shift(x, "ashr" if x.signed() else "lshr")
 
 
+def _funnel_shift(x: Emitter) -> None:
+    """shf: one word of the 64 bits b:a, shifted; an amount of 0 shifts the other word out as a whole."""
+    low, high, amount = (x.integer(role, I32) for role in "abc")
+    if x.form["mode"] == "wrap":
+        amount = x.operation("and", amount, Constant(I32, 31))
+    else:
+        amount = x.operation("umin", amount, Constant(I32, 32))
+    rest = x.operation("sub", Constant(I32, 32), amount)
+    left, right = (amount, rest) if x.form["direction"] == "l" else (rest, amount)
+    x.define(x.builder.emit("or", x.builder.emit("shl", high, left), x.builder.emit("lshr", low, right)))
+
+
+def _leading_zeros(x: Emitter) -> None:
+    """clz: every bit below the highest one set is set as well, and what is still clear is counted."""
+    type_, value = x.type(), x.integer("a", x.type())
+    distance = 1
+    while distance < type_.width:
+        value = x.builder.emit("or", value, x.builder.emit("lshr", value, Constant(type_, distance)))
+        distance *= 2
+    x.define(x.resized(x.builder.emit("popc", x.builder.emit("not", value)), I32, False))
+
+
+def _absolute_difference(x: Emitter) -> None:
+    """sad: c + |a - b|."""
+    type_, sign = x.type(), "s" if x.signed() else "u"
+    a, b, c = (x.integer(role, type_) for role in "abc")
+    larger, smaller = x.builder.emit(f"{sign}max", a, b), x.builder.emit(f"{sign}min", a, b)
+    x.define(x.builder.emit("add", x.builder.emit("sub", larger, smaller), c))
+
+
 def _compare(x: Emitter) -> None:
     """setp: the comparison in the first result, its complement in the second, each combined with c."""
     compared = _comparison(x)
@@ -177,6 +207,9 @@ RULES = [
     Rule("popc", r"(?P<type>b(?:32|64))", "d a", _population_count),
     Rule("shl", r"(?P<type>b(?:16|32|64))", "d a b", _shift_left),
     Rule("shr", r"(?P<type>[bsu](?:16|32|64))", "d a b", _shift_right),
+    Rule("shf", r"(?P<direction>[lr])\.(?P<mode>wrap|clamp)\.b32", "d a b c", _funnel_shift),
+    Rule("clz", r"(?P<type>b(?:32|64))", "d a", _leading_zeros),
+    Rule("sad", _INT, "d a b c", _absolute_difference),
     Rule("setp", rf"{_COMPARE}\.{_COMPARED}", "d a b", _compare, "ab"),
     Rule("setp", rf"{_COMPARE}\.(?P<combine>and|or|xor)\.{_COMPARED}", "d a b c", _compare, "ab"),
 ]

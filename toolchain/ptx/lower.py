@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection
 
 from qgpu.ir import BasicBlock, Function, Instruction, Module, Type, integer, ptr
-from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source
+from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, failure
 from qgpu.toolchain.ptx import ast
 from qgpu.toolchain.ptx.cfg import Block, Site, build_graph
 from qgpu.toolchain.ptx.emitter import Emitter
@@ -15,6 +15,7 @@ from qgpu.toolchain.ptx.rule import Rule
 from qgpu.toolchain.ptx.rules import find_rule, is_plain_transfer, what_it_needs
 from qgpu.toolchain.ptx.ssa import Accesses, Node, Phi, Undefined, Values, build_values
 
+_ADDRESS_BITS = 64
 _THREAD_LIMITS = ("maxntid", "reqntid")
 
 
@@ -27,6 +28,8 @@ def lower_module(
     at hand. Raises DiagnosticError, at the PTX line and with a note about the CUDA line, where a kernel uses
     what has no counterpart in the IR.
     """
+    if module.address_size != _ADDRESS_BITS:
+        raise failure(f"addresses of {module.address_size} bits are not supported", file=source.name)
     places = Places(source, cuda, module.files)
     outer = Scope()
     outer.meanings.update({variable.name: variable for variable in module.variables})
@@ -224,10 +227,17 @@ def _declare(entry: ast.Entry, pointers: Pointers) -> Function:
 
 
 def _parameter_type(parameter: ast.Parameter, pointers: Pointers) -> Type:
-    if parameter in pointers.parameters:
+    """The type of a parameter.
+
+    What is as wide as a pointer and never loaded counts as one: compilers drop the load of an unused
+    parameter, and callers should be able to pass what the source declares.
+    """
+    width = type_width(parameter.type)
+    unused = parameter not in pointers.loaded and width == _ADDRESS_BITS
+    if parameter in pointers.parameters or unused:
         space = parameter.pointee.space if parameter.pointee else None
         return ptr(space or "global")
-    return integer(type_width(parameter.type))
+    return integer(width)
 
 
 def _reverse_postorder(first: Block) -> list[Block]:

@@ -22,10 +22,14 @@ _POINTER_BITS = 64
 
 @dataclass
 class Pointers:
-    """The result: the state space of every node that is a pointer, and the parameters that are pointers."""
+    """The result: the state space of every node that is a pointer, and the parameters that are pointers.
+
+    `loaded` holds all parameters that the kernel reads, pointers or not.
+    """
 
     spaces: dict[Node, str] = field(default_factory=dict)
     parameters: set[ast.Parameter] = field(default_factory=set)
+    loaded: set[ast.Parameter] = field(default_factory=set)
 
 
 def infer_pointers(values: Values, rules: dict[Site, Rule], places: Places) -> Pointers:
@@ -51,7 +55,8 @@ class _Inference:
             for source in self._sources(node):
                 self._users.setdefault(source, []).append(node)
         self._parameters = dict(self._parameter_loads())
-        self._result = Pointers()
+        named = (self._named(node, MEMORY) for node in self._nodes)
+        self._result = Pointers(loaded={found for found in named if isinstance(found, ast.Parameter)})
 
     def run(self) -> Pointers:
         for node in self._nodes:

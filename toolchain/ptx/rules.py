@@ -21,7 +21,7 @@ _TEXTURE = "it needs texture or surface memory"
 _MATRIX = "it needs a matrix unit"
 _CARRY = "it needs a carry flag"
 _ASYNC = "it needs asynchronous copies"
-_BITS = "it needs a unit for bit fields; write it with shifts and masks"
+_BITS = "it needs a unit for bit fields"
 
 _CALL = "it needs a call stack; make the function __forceinline__, and use neither printf nor assert"
 
@@ -53,11 +53,9 @@ NEEDS = {
     "bfe": _BITS,
     "bfi": _BITS,
     "brev": _BITS,
-    "clz": _BITS,
     "bfind": _BITS,
     "fns": _BITS,
     "prmt": _BITS,
-    "shf": _BITS,
     "membar": "it needs an order between thread blocks, which run one after another here",
     "fence": "it needs an order between thread blocks, which run one after another here",
     "nanosleep": "there is no clock",
