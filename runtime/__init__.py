@@ -1,0 +1,1 @@
+"""Run kernels: launches, tokens, checkpoints, and the engines that take them."""

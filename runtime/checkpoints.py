@@ -1,0 +1,147 @@
+"""Checkpoints of machines: built once, kept in a cache, and checked before use."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from qgpu.backends.machine.description import DescriptionError, MachineDescription, description_from_table
+
+DTYPES = ("float32", "bfloat16")
+METADATA = "qgpu.json"
+CACHE_VARIABLE = "QGPU_CACHE"
+
+
+class CheckpointError(ValueError):
+    """A directory that is no checkpoint, or that of another machine."""
+
+
+def cache_directory() -> Path:
+    """Where checkpoints are kept: QGPU_CACHE, or a folder of the platform's cache directory."""
+    if given := os.environ.get(CACHE_VARIABLE):
+        return Path(given)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "qgpu"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "qgpu" / "Cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "qgpu"
+
+
+def built_checkpoint(machine: MachineDescription, dtype: str = "float32") -> Path:
+    """Return a directory with the checkpoint of a machine, which is built where the cache has none.
+
+    The directory's name holds a hash of the machine, the dtype and the back end's sources. A checkpoint is
+    built in a directory of its own and moved into place whole, so two processes may build the same one.
+
+    Raises:
+        CheckpointError: the machine does not fit its model's shape.
+        OSError: the cache cannot be written.
+    """
+    name = re.sub(r"[^\w.-]", "_", machine.name) or "machine"
+    target = cache_directory() / f"{name}-{dtype}-{_key(machine, dtype)}"
+    if not _is_complete(target, machine):
+        _build(machine, dtype, target)
+    return target
+
+
+def checkpoint_machine(directory: str | os.PathLike[str]) -> MachineDescription:
+    """Return the machine that a checkpoint is of.
+
+    Raises:
+        CheckpointError: the directory is no checkpoint of a machine.
+    """
+    path = Path(directory) / METADATA
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))["machine"]
+        return description_from_table(table, str(path))
+    except OSError as error:
+        raise CheckpointError(f"no checkpoint in '{directory}': {METADATA}: {error.strerror}") from None
+    except DescriptionError as error:
+        raise CheckpointError(str(error)) from None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise CheckpointError(f"'{path}' is not the metadata of a checkpoint") from None
+
+
+def check_checkpoint(directory: str | os.PathLike[str], machine: MachineDescription) -> None:
+    """Check that a checkpoint runs programs of a machine: its sizes must agree; its name and layers need not.
+
+    Raises:
+        CheckpointError: it is no checkpoint, or that of another machine.
+    """
+    found = checkpoint_machine(directory)
+    for field in dataclasses.fields(MachineDescription):
+        have, want = getattr(found, field.name), getattr(machine, field.name)
+        if field.name not in ("name", "model") and have != want:
+            raise CheckpointError(
+                f"'{directory}' is the checkpoint of another machine: {field.name} is {have}; "
+                f"the program is for machine '{machine.name}', with {want}"
+            )
+
+
+def checkpoint_layers(directory: str | os.PathLike[str]) -> int:
+    """Return `num_hidden_layers` of a checkpoint's config.json.
+
+    Raises:
+        CheckpointError: there is no such number.
+    """
+    path = Path(directory) / "config.json"
+    try:
+        return int(json.loads(path.read_text(encoding="utf-8"))["num_hidden_layers"])
+    except (OSError, ValueError, TypeError, KeyError):
+        raise CheckpointError(f"'{path}' is not the configuration of a model") from None
+
+
+def _key(machine: MachineDescription, dtype: str) -> str:
+    from qgpu.backends import machine as machine_package
+    from qgpu.backends.transformer import fingerprint
+
+    description = json.dumps(dataclasses.asdict(machine), sort_keys=True)
+    parts = [description, dtype, fingerprint(), _sources_digest(Path(machine_package.__path__[0]))]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _sources_digest(package: Path) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _is_complete(directory: Path, machine: MachineDescription) -> bool:
+    try:
+        check_checkpoint(directory, machine)
+    except CheckpointError:
+        return False
+    return (directory / "model.safetensors").is_file() and (directory / "config.json").is_file()
+
+
+def _build(machine: MachineDescription, dtype: str, target: Path) -> None:
+    from qgpu.backends.transformer import emit_checkpoint
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    building = Path(tempfile.mkdtemp(prefix=".building-", dir=target.parent))
+    try:
+        emit_checkpoint(machine, building, dtype)
+        _move_into_place(building, target, machine)
+    except ValueError as error:
+        raise CheckpointError(f"machine '{machine.name}': {error}") from error
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def _move_into_place(building: Path, target: Path, machine: MachineDescription) -> None:
+    """Rename a directory to its final name, unless another process has put a complete one there first."""
+    if target.exists() and not _is_complete(target, machine):
+        shutil.rmtree(target, ignore_errors=True)
+    try:
+        building.rename(target)
+    except OSError:
+        if not _is_complete(target, machine):
+            raise

@@ -1,0 +1,61 @@
+"""Engines: whatever takes the tokens of a sequence and says which comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from qgpu.backends.machine.description import MachineDescription
+
+Progress = Callable[[int], None]
+"""Called with the number of tokens taken since the last call."""
+
+
+class Engine(Protocol):
+    """A model, or the machine itself, as a launch sees it."""
+
+    @property
+    def layers(self) -> int | None:
+        """Layers that a token passes through; None where there are none."""
+        ...
+
+    def begin(self) -> None:
+        """Start a new sequence."""
+        ...
+
+    def feed(self, tokens: Sequence[int], progress: Progress | None = None) -> int:
+        """Append tokens to the sequence; return the most likely token after the last of them.
+
+        Raises:
+            EngineError: the engine cannot say.
+        """
+        ...
+
+
+class EngineError(RuntimeError):
+    """An engine that cannot go on with a sequence."""
+
+
+class ReferenceEngine:
+    """The reference interpreter as an engine."""
+
+    layers = None
+
+    def __init__(self, description: MachineDescription) -> None:
+        self._description = description
+        self.begin()
+
+    def begin(self) -> None:
+        from qgpu.backends.reference.machine import Machine
+
+        self.machine = Machine(self._description)
+
+    def feed(self, tokens: Sequence[int], progress: Progress | None = None) -> int:
+        following: int | None = None
+        for token in tokens:
+            following = self.machine.step(token)
+        if progress is not None:
+            progress(len(tokens))
+        if following is None:
+            raise EngineError("the machine leaves open which token follows")
+        return following

@@ -1,0 +1,192 @@
+"""Run a launch on an engine: prompt, generated tokens, and the buffers, read back from the engine itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from qgpu.backends.machine.follow import Fault, Follower, Step, end_tokens, launch_fault
+from qgpu.backends.machine.host import Launch, Region, read_requests, region_bytes
+from qgpu.backends.machine.tokens import vocabulary
+from qgpu.backends.reference.run import RunawayError, Trace, run_launch
+from qgpu.runtime.engine import Engine, EngineError, Progress
+
+MAX_TOKENS = 1 << 20
+"""Tokens after which a launch that has not ended is given up, unless the caller says otherwise."""
+
+
+class DifferenceError(RuntimeError):
+    """A token or a buffer that is not the reference's."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a launch.
+
+    Attributes:
+        launch: what ran.
+        generated: token ids up to and including EXIT or the fault.
+        buffers: the content of each buffer after the launch, as read by READ; None for a scalar, and after a
+            fault for each.
+        fault: why it stopped, or None.
+        layers: layers of the engine, None for the reference.
+        prompt_seconds, seconds: time for the prompt, and for the generated tokens.
+        checked: whether every token and buffer was compared with the reference's.
+    """
+
+    launch: Launch
+    generated: tuple[int, ...]
+    buffers: tuple[bytes | None, ...]
+    fault: Fault | None
+    layers: int | None
+    prompt_seconds: float
+    seconds: float
+    checked: bool
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Generated tokens a second."""
+        return len(self.generated) / self.seconds if self.seconds else 0.0
+
+    @property
+    def layer_passes(self) -> int | None:
+        """Generated tokens times layers: what the launch costs."""
+        return None if self.layers is None else len(self.generated) * self.layers
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who looks on: `prompt` and `generated` hear how many tokens were taken, `step` of each generated one."""
+
+    prompt: Progress | None = None
+    generated: Progress | None = None
+    step: Callable[[Step], None] | None = None
+
+
+def run(
+    launch: Launch, engine: Engine, check: bool = False, limit: int = MAX_TOKENS, watch: Watch | None = None
+) -> Outcome:
+    """Run a launch on an engine.
+
+    Args:
+        check: compare every token with the reference interpreter's as it comes, and every buffer at the end.
+        limit: generated tokens after which it is given up.
+        watch: who is told of progress.
+
+    Raises:
+        DifferenceError: with `check`, something is not as in the reference.
+        EngineError: the engine fails, gives a token that is no answer, or does not come to an end.
+    """
+    watch = watch or Watch()
+    trace = _reference(launch, limit) if check else None
+    engine.begin()
+    start = time.perf_counter()
+    first = engine.feed(launch.prompt, watch.prompt)
+    between = time.perf_counter()
+    generated = tuple(_generate(launch, engine, first, trace, limit, watch))
+    end = time.perf_counter()
+    fault = launch_fault(launch, generated)
+    buffers = (None,) * len(launch.buffers) if fault else _read_buffers(launch, engine, trace)
+    return Outcome(
+        launch=launch,
+        generated=generated,
+        buffers=buffers,
+        fault=fault,
+        layers=engine.layers,
+        prompt_seconds=between - start,
+        seconds=end - between,
+        checked=check,
+    )
+
+
+def _reference(launch: Launch, limit: int) -> Trace:
+    try:
+        return run_launch(launch, limit)
+    except RunawayError as error:
+        raise EngineError(f"on the reference interpreter, {error}") from error
+
+
+def _generate(
+    launch: Launch, engine: Engine, token: int, trace: Trace | None, limit: int, watch: Watch
+) -> Iterator[int]:
+    """Feed the engine its own tokens; yield each, up to and including EXIT or a fault."""
+    ends = end_tokens(launch.machine)
+    follower = Follower(launch)
+    for count in range(limit):
+        step = follower.step(token)
+        if trace is not None:
+            _check_token(launch, step, trace.generated[count], count)
+        if watch.step is not None:
+            watch.step(step)
+        yield token
+        if token in ends:
+            return
+        follower.take(token)
+        token = engine.feed((token,), watch.generated)
+    raise EngineError(f"the launch has not ended after {limit} tokens")
+
+
+def _check_token(launch: Launch, step: Step, expected: int, count: int) -> None:
+    if step.token == expected:
+        return
+    wanted = vocabulary(launch.machine).name(expected)
+    raise DifferenceError(
+        f"generated token {count} is {step.name} ({step.field}), the reference's is {wanted}: {step.place}"
+    )
+
+
+def _read_buffers(launch: Launch, engine: Engine, trace: Trace | None) -> tuple[bytes | None, ...]:
+    contents: list[bytes | None] = []
+    for parameter, region in zip(launch.kernel.parameters, launch.buffers, strict=True):
+        content = None if region is None else read_region(launch, engine, region)
+        if trace is not None and region is not None and content is not None:
+            _check_buffer(parameter.name, content, trace.buffer(region))
+        contents.append(content)
+    return tuple(contents)
+
+
+def _check_buffer(name: str, content: bytes, expected: bytes) -> None:
+    for offset, (got, wanted) in enumerate(zip(content, expected, strict=True)):
+        if got != wanted:
+            raise DifferenceError(
+                f"buffer '{name}' differs at byte {offset}: {got}, the reference's is {wanted}"
+            )
+
+
+def read_region(launch: Launch, engine: Engine, region: Region) -> bytes:
+    """Ask an engine for the bytes of a region, by READ.
+
+    Raises:
+        EngineError: an answer that is none.
+    """
+    words: list[int] = []
+    for request, count in read_requests(launch.machine, region):
+        words += _answer(launch, engine, request, count)
+    return region_bytes(region, words)
+
+
+def _answer(launch: Launch, engine: Engine, request: Sequence[int], count: int) -> list[int]:
+    """The values that an engine answers a request with: `count` of them, then EXIT."""
+    ids = vocabulary(launch.machine)
+    values: list[int] = []
+    parts: list[int] = []
+    token = engine.feed(request)
+    for _ in range(count * launch.machine.parts):
+        if ids.token(token).kind not in ("more", "last"):
+            break
+        parts.append(token)
+        if ids.token(token).kind == "last":
+            values.append(_value(launch, parts))
+            parts = []
+        token = engine.feed((token,))
+    if len(values) != count or parts or ids.token(token).kind != "exit":
+        raise EngineError(f"READ of {count} words: {len(values)} answers, then {ids.name(token)}")
+    return values
+
+
+def _value(launch: Launch, parts: list[int]) -> int:
+    try:
+        return vocabulary(launch.machine).parse_value(parts)
+    except ValueError as error:
+        raise EngineError(f"READ: {error}") from error

@@ -1,0 +1,106 @@
+"""A checkpoint run by the stock model: `AutoModelForCausalLM`, greedy, one token a forward pass."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from qgpu.runtime.engine import EngineError, Progress
+
+PREFILL_CHUNK = 512
+"""Tokens of one forward pass over a prompt; the delta rule itself works in chunks of 64."""
+
+
+class StockEngine:
+    """A checkpoint in transformers.
+
+    Attributes:
+        model: the loaded model.
+        cache: keys, values, convolution and recurrent states of the current sequence.
+    """
+
+    def __init__(
+        self, directory: str | os.PathLike[str], dtype: str = "float32", device: str = "cpu"
+    ) -> None:
+        """Load a checkpoint.
+
+        Args:
+            directory: what `from_pretrained` opens.
+            dtype: "float32" or "bfloat16": the type of weights and activations.
+            device: a torch device.
+
+        Raises:
+            EngineError: it cannot be loaded.
+        """
+        import torch
+        import transformers
+
+        transformers.logging.set_verbosity_error()
+        transformers.logging.disable_progress_bar()
+        try:
+            model = transformers.AutoModelForCausalLM.from_pretrained(
+                Path(directory),
+                dtype=getattr(torch, dtype),
+                attn_implementation="sdpa",
+                local_files_only=True,
+            )
+            self.model: Any = model.to(device).eval()  # pyright: ignore[reportArgumentType]
+        except (OSError, ValueError, RuntimeError, KeyError) as error:
+            raise EngineError(f"cannot load '{directory}': {_first_line(error)}") from error
+        self._torch = torch
+        # transformers renamed `past_key_values` to `cache` in 5.24.
+        names = inspect.signature(self.model.forward).parameters
+        self._cache_name = "cache" if "cache" in names else "past_key_values"
+        self._device = device
+        self.layers = int(self.model.config.num_hidden_layers)
+        self.begin()
+
+    def begin(self) -> None:
+        """Start a new sequence."""
+        import transformers
+
+        self.cache: Any = transformers.DynamicCache(config=self.model.config)
+
+    def feed(self, tokens: Sequence[int], progress: Progress | None = None) -> int:
+        """Append tokens to the sequence; return the argmax of the logits after the last of them."""
+        following = 0
+        for first in range(0, len(tokens), PREFILL_CHUNK):
+            chunk = tokens[first : first + PREFILL_CHUNK]
+            following = self._forward(chunk, logits_to_keep=1)[-1]
+            if progress is not None:
+                progress(len(chunk))
+        return following
+
+    def prefill_argmax(self, tokens: Sequence[int], chunk: int = PREFILL_CHUNK) -> list[int]:
+        """Append tokens to the sequence; return the argmax of the logits after each of them.
+
+        A greedy continuation is right if, given whole, each of its tokens is the argmax after the one before.
+        """
+        following: list[int] = []
+        for first in range(0, len(tokens), chunk):
+            following += self._forward(tokens[first : first + chunk], logits_to_keep=0)
+        return following
+
+    def _forward(self, tokens: Sequence[int], logits_to_keep: int) -> list[int]:
+        torch = self._torch
+        with torch.inference_mode():
+            output = self.model(
+                input_ids=torch.tensor([tokens], device=self._device),
+                use_cache=True,
+                logits_to_keep=logits_to_keep,
+                **{self._cache_name: self.cache},
+            )
+        return output.logits[0].argmax(dim=-1).tolist()
+
+    def recurrent_states(self) -> list[Any]:
+        """The recurrent state of each linear-attention layer, float32 [heads, key, value]."""
+        kinds = self.model.config.layer_types
+        layers = (layer for layer, kind in enumerate(kinds) if kind == "linear_attention")
+        return [self.cache.layers[layer].recurrent_states[0][0] for layer in layers]
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
