@@ -82,12 +82,9 @@ class Emitter:
         return (self.form[group] or "").startswith("s")
 
     def value(self, role: str, type_: IntType) -> Value:
-        """An operand of just this type, or a pointer where pointers flow through the role."""
+        """An operand of just this type, or a pointer."""
         value = self._read(role, self.operand(role), type_)
-        if isinstance(value.type, PtrType):
-            if role not in self._rule.carries:
-                raise self.refusal("a pointer is used as an integer", role)
-        elif value.type is not type_:
+        if isinstance(value.type, IntType) and value.type is not type_:
             raise self.refusal(f"operand has {_bits(value)} bits where {type_.width} are needed", role)
         return value
 
