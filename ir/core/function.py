@@ -103,6 +103,8 @@ class Function:
         block.guard = ()
         for instruction in block.instructions:
             instruction.operands = ()
+            if instruction.op == "phi":
+                instruction.attrs["blocks"] = ()
         self.blocks.remove(block)
         block.parent = None
 

@@ -113,7 +113,7 @@ class Guards:
         return guard
 
     def _note_alternatives(self, literal: Literal, blocks: list[BasicBlock]) -> None:
-        self.alternatives.setdefault(literal, []).extend(self.state.origin.get(b, b) for b in blocks)
+        self.alternatives.setdefault(literal, []).extend(self.state.sources_of(blocks))
 
     def _entry(self, block: BasicBlock) -> Guard:
         """The guard of a block by the edges into it."""

@@ -79,7 +79,8 @@ class Layout:
     def _enter(self, blocks: set[BasicBlock]) -> BasicBlock:
         """Where to go for the first of the blocks that wait: itself, or a vote before it."""
         first = self._defer(blocks)
-        if not self._needs_vote(first) or self._after(first, blocks - {first}) is None:
+        votes = first in self.checks or self._needs_vote(first)
+        if not votes or self._after(first, blocks - {first}) is None:
             return first
         check = self.checks.setdefault(first, Check(first))
         check.deferred |= blocks - {first}
@@ -147,7 +148,8 @@ class Layout:
 
     def _is_exit(self, block: BasicBlock, target: BasicBlock) -> bool:
         """Whether a target is a block of its own for lanes that leave a loop."""
-        return target in self.state.clears and self.guards.sources(target) == [block]
+        clears_only = target in self.state.clears and target not in self.state.stays
+        return clears_only and self.guards.sources(target) == [block]
 
     def _leave(self, block: BasicBlock, target: BasicBlock, waiting: set[BasicBlock]) -> None:
         """Runs the block for lanes that leave a loop, in two copies: one goes on with those that stay.

@@ -48,7 +48,7 @@ def shape_uniform_loop(state: State, loop: LoopRegion) -> None:
     """One latch, and a block of its own for each exit that sets slots, so that they are set once."""
     back = latches(state, loop)
     if len(back) > 1:
-        latch = state.new_block(f"{loop.header.name}.latch", loop.header, loop, loop.header)
+        latch = state.new_block(f"{loop.header.name}.latch", loop, loop.header)
         for source in back:
             state.redirect(source, loop.header, latch)
     for source, target in exit_edges(state, loop):
@@ -58,7 +58,7 @@ def shape_uniform_loop(state: State, loop: LoopRegion) -> None:
 
 def split_edge(state: State, source: BasicBlock, target: BasicBlock, loop: LoopRegion | None) -> BasicBlock:
     """Puts a block on an edge; the edge's assignments move to the block's own edge."""
-    block = state.new_block(f"{source.name}.{target.name}", target, loop, target)
+    block = state.new_block(f"{source.name}.{target.name}", loop, target)
     sets = state.edge_sets.pop((source, target), [])
     source.terminator.replace_successor(target, block)
     if sets:
@@ -73,7 +73,7 @@ def shape_divergent_loop(state: State, loop: LoopRegion) -> None:
     loop.active = state.new_slot(I1, f"{name}.active")
     enter(state, loop)
     landing = select_exit(state, loop, edges)
-    latch = state.new_block(f"{name}.latch", header, loop, header)
+    latch = state.new_block(f"{name}.latch", loop, header)
     loop.latch = latch
     for source in [block for block in latches(state, loop) if block is not latch]:
         state.redirect(source, header, latch)
@@ -93,7 +93,7 @@ def enter(state: State, loop: LoopRegion) -> None:
     header = loop.header
     outside = [b for b in state.function.predecessors()[header] if b not in loop.members]
     if len(outside) != 1 or outside[0].successors != (header,):
-        before = state.new_block(f"{header.name}.enter", header, loop.parent, header)
+        before = state.new_block(f"{header.name}.enter", loop.parent, header)
         for source in outside:
             state.redirect(source, header, before)
         outside = [before]
@@ -132,13 +132,14 @@ def select_exit(state: State, loop: LoopRegion, edges: list[Edge]) -> BasicBlock
             if edge[1] in targets[position:]:
                 state.add_edge_set(edge, slot, TRUE if edge[1] is target else FALSE)
         rest = branch_on_slot(state, loop, slot, target, rest)
-    return state.new_block(f"{name}.exit", rest, loop.parent, rest) if len(targets) == 1 else rest
+    return state.new_block(f"{name}.exit", loop.parent, rest) if len(targets) == 1 else rest
 
 
 def branch_on_slot(
     state: State, loop: LoopRegion, slot: Value, target: BasicBlock, rest: BasicBlock
 ) -> BasicBlock:
-    block = state.new_block(f"{loop.header.name}.exits", rest, loop.parent, rest)
+    block = state.new_block(f"{loop.header.name}.exits", loop.parent, rest)
+    state.origins[block] += state.sources_of([target])
     loc = block.terminator.loc
     block.terminator.erase()
     read = block.append(Instruction("get", I1, (slot,), loc=loc))

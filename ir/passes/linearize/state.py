@@ -74,7 +74,7 @@ class State:
         clears: the blocks after which lanes have left a loop that holds them, with that loop.
         all_left: the blocks whose edge to a loop's latch is taken when no lane is left in the loop.
         some_stay: the blocks after which a lane is still in the loop although they clear `active`.
-        origin: the block of the source that a new block stands for.
+        origins: the blocks of the source that a new block leads to.
         barrier_follows: the blocks of the source from which a barrier may be reached.
     """
 
@@ -87,7 +87,7 @@ class State:
     clears: dict[BasicBlock, LoopRegion] = field(default_factory=dict)
     all_left: set[BasicBlock] = field(default_factory=set)
     some_stay: set[BasicBlock] = field(default_factory=set)
-    origin: dict[BasicBlock, BasicBlock] = field(default_factory=dict)
+    origins: dict[BasicBlock, list[BasicBlock]] = field(default_factory=dict)
     barrier_follows: set[BasicBlock] = field(default_factory=set)
 
     def new_slot(self, element: Type, name: str, uniform: bool = False) -> Instruction:
@@ -97,16 +97,18 @@ class State:
         declared = sum(1 for i in entry.instructions if i.op == "slot")
         return entry.insert(declared, Instruction("slot", slot(element), (), attrs, name=name))
 
-    def new_block(
-        self, name: str, origin: BasicBlock, loop: LoopRegion | None, target: BasicBlock
-    ) -> BasicBlock:
-        """A block that only goes to `target`; `origin` is the source's block it stands for."""
+    def new_block(self, name: str, loop: LoopRegion | None, target: BasicBlock) -> BasicBlock:
+        """A block in `loop` that only goes to `target`, and has its place in the source."""
         block = self.function.add_block(name)
-        block.append(Instruction("br", attrs={"target": target}, loc=origin.instructions[0].loc))
-        self.origin[block] = self.origin.get(origin, origin)
+        block.append(Instruction("br", attrs={"target": target}, loc=target.instructions[0].loc))
+        self.origins[block] = self.sources_of([target])
         if loop is not None:
             loop.add(block)
         return block
+
+    def sources_of(self, blocks: list[BasicBlock]) -> list[BasicBlock]:
+        """The blocks of the source that some blocks are or lead to."""
+        return [origin for block in blocks for origin in self.origins.get(block, [block])]
 
     def innermost(self, block: BasicBlock) -> LoopRegion | None:
         """The innermost loop that holds a block."""
