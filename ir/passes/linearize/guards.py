@@ -66,10 +66,18 @@ class Guards:
         return result
 
     def _last_first(self, block: BasicBlock) -> list[BasicBlock]:
-        """Successors in the order of a walk that shall put loop exits last and `then` before `else`."""
-        loop = self.state.innermost(block)
-        following = self.forward(block)[::-1]
-        return sorted(following, key=lambda other: loop is None or other in loop.members)
+        """Successors in the order of a walk that shall put loop exits last and `then` before `else`.
+
+        Blocks in which lanes cease to be active come first, before what the lanes that stay run.
+        """
+        loop, state = self.state.innermost(block), self.state
+
+        def rank(other: BasicBlock) -> int:
+            if loop is not None and other not in loop.members:
+                return 0
+            return 2 if other in state.clears and other not in state.stays else 1
+
+        return sorted(self.forward(block)[::-1], key=rank)
 
     def _post_dominators(self) -> Tree:
         """Post-dominators along forward edges, of the blocks that do not all end in a trap.
