@@ -7,20 +7,20 @@ index that could wrap is limited first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from qgpu.ir import Function, Instruction
+from qgpu.backends.machine.block import DISPLACEMENT_BITS
+from qgpu.ir import Function
 from qgpu.toolchain.codegen.arithmetic import extreme, product, total
 from qgpu.toolchain.codegen.nodes import Access, Arg, Expression, Node, Operand, Term, signed, word
-from qgpu.toolchain.codegen.refuse import refuse
 from qgpu.toolchain.codegen.regions import Emitter
 from qgpu.toolchain.codegen.registers import Register
 
 _LIMIT = 1 << 27
 """Offsets from here on are out of every buffer's bounds, and far enough from wrapping."""
 
-_DISPLACEMENT_LIMIT = 1 << 30
-"""Displacements beyond this are out of bounds for the machine's address unit whatever they are added to."""
+_FARTHEST = 1 << DISPLACEMENT_BITS - 1
+"""A displacement must be nearer to 0 than this."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ def moved(pointer: Pointer, index: Arg, scale: int, displacement: int, unsigned:
     return Pointer(pointer.descriptor, pointer.space, terms, offset)
 
 
-def access(pointer: Pointer, width: int, sign: bool, instruction: Instruction, emitter: Emitter) -> Access:
+def access(pointer: Pointer, width: int, sign: bool, emitter: Emitter) -> Access:
     """The access of a block to `width` bytes at a pointer; emits the sums that the block cannot form."""
-    if not -_DISPLACEMENT_LIMIT <= pointer.displacement < _DISPLACEMENT_LIMIT:
-        raise refuse(f"constant offset of {pointer.displacement} bytes", instruction.loc)
+    if abs(pointer.displacement) >= _FARTHEST:
+        pointer = _brought_near(pointer, emitter)
     if not _fits(pointer):
         pointer = summed_up(pointer, emitter)
     return Access(pointer.descriptor, pointer.terms, pointer.displacement, width, sign, pointer.space)
@@ -59,6 +59,19 @@ def _fits(pointer: Pointer) -> bool:
         return terms[0].scale in (1, 4) or (terms[0].scale == 2 and not shifted and not terms[0].unsigned)
     simple = all(term.scale in (1, 4) for term in terms) and sum(term.unsigned for term in terms) < 2
     return not terms or (len(terms) == 2 and simple and not shifted)
+
+
+def _brought_near(pointer: Pointer, emitter: Emitter) -> Pointer:
+    """A pointer without a displacement beyond the immediate's reach: it moves into the index.
+
+    Without an index every such offset is out of bounds, and so is the nearest one that can be written.
+    """
+    if not pointer.terms:
+        nearest = 4 - _FARTHEST if pointer.displacement < 0 else _FARTHEST - 4
+        return replace(pointer, displacement=nearest)
+    unit = 4 if all(n % 4 == 0 for n in (pointer.displacement, *(t.scale for t in pointer.terms))) else 1
+    term = Term(offset_in(pointer, unit, emitter), unit)
+    return replace(pointer, terms=(term,), displacement=0)
 
 
 def summed_up(pointer: Pointer, emitter: Emitter) -> Pointer:

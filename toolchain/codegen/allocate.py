@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from qgpu.backends.machine.description import MachineDescription
-from qgpu.toolchain.codegen.liveness import forget, live_ranges, overlap_lanes, written
+from qgpu.toolchain.codegen.liveness import Live, forget, live_after, overlap_lanes, written
 from qgpu.toolchain.codegen.refuse import refuse
 from qgpu.toolchain.codegen.registers import Kind, Register
 from qgpu.toolchain.codegen.tiles import Tile
@@ -30,26 +30,27 @@ class Allocation:
 class Interference:
     """The interference graph, with registers merged as copies are taken away."""
 
-    def __init__(self, tiles: Sequence[Tile]) -> None:
+    def __init__(self, tiles: Sequence[Tile], after: dict[Tile, Live]) -> None:
         self._merged: dict[Register, Register] = {}
         self.neighbours: dict[Register, set[Register]] = {}
-        liveness = live_ranges(tiles)
         for tile in tiles:
             for register in (*written(tile), *tile.routing.registers, *(g.register for g in tile.guard)):
                 self.neighbours.setdefault(register, set())
-            self._add_writes(tile, liveness.after[tile])
+            self._add_writes(tile, after[tile])
         pinned = [register for register in self.neighbours if register.pinned]
         for register in self.neighbours:
             for other in pinned:
                 self._connect(register, other)
 
-    def _add_writes(self, tile: Tile, after: dict) -> None:
+    def _add_writes(self, tile: Tile, after: Live) -> None:
+        """A write stands in the way of what is live after it, for lanes that it reaches; not of its copy."""
         reached = () if tile.scalar else tile.guard
-        for register, lanes in forget(after, tile).items():
-            if any(overlap_lanes(member, reached) for member in lanes):
+        for register, lanes in after.items():
+            if register is tile.source:
+                continue
+            if any(overlap_lanes(forget(member, tile), reached) for member in lanes):
                 for own in written(tile):
-                    if register is not tile.source:
-                        self._connect(own, register)
+                    self._connect(own, register)
 
     def _connect(self, a: Register, b: Register) -> None:
         if a is not b and a.kind == b.kind:
@@ -87,8 +88,7 @@ def allocate(tiles: list[Tile], machine: MachineDescription, kernel: str) -> All
     Raises:
         DiagnosticError: the machine has too few registers of a kind.
     """
-    remove_dead_writes(tiles)
-    graph = Interference(tiles)
+    graph = Interference(tiles, remove_dead_writes(tiles))
     for tile in tiles:
         if tile.source is not None and tile.data is not None:
             graph.merge(tile.data, tile.source)
@@ -131,27 +131,23 @@ def _idle_copies(tiles: Iterable[Tile], allocation: Allocation) -> set[Tile]:
     }
 
 
-def remove_dead_writes(tiles: list[Tile]) -> None:
-    """Take away destinations that nothing reads, and tiles that then do nothing."""
-    changed = True
-    while changed:
-        liveness = live_ranges(tiles)
-        changed = False
+def remove_dead_writes(tiles: list[Tile]) -> dict[Tile, Live]:
+    """Take away destinations that nothing reads, and tiles that then do nothing; returns what is live."""
+    while True:
+        after = live_after(tiles)
         for tile in tiles:
-            live = liveness.after[tile]
-            changed |= _drop_dead(tile, live)
+            _drop_dead(tile, after[tile])
         idle = {tile for tile in tiles if _does_nothing(tile)}
-        changed |= bool(idle)
+        if not idle:
+            return after
         remove_tiles(tiles, idle)
 
 
-def _drop_dead(tile: Tile, live: Iterable[Register]) -> bool:
-    known = set(live)
-    dead_data = tile.data is not None and tile.data not in known and not tile.data.pinned
-    dead_predicate = tile.predicate is not None and tile.predicate not in known
-    tile.data = None if dead_data else tile.data
-    tile.predicate = None if dead_predicate else tile.predicate
-    return dead_data or dead_predicate
+def _drop_dead(tile: Tile, live: Live) -> None:
+    if tile.data is not None and tile.data not in live and not tile.data.pinned:
+        tile.data = None
+    if tile.predicate is not None and tile.predicate not in live:
+        tile.predicate = None
 
 
 def _does_nothing(tile: Tile) -> bool:

@@ -13,6 +13,7 @@ from qgpu.toolchain.codegen.arithmetic import total
 from qgpu.toolchain.codegen.lowering import Lowered
 from qgpu.toolchain.codegen.nodes import GREATER, LESS, Expression, move, word
 from qgpu.toolchain.codegen.regions import Region
+from qgpu.toolchain.codegen.registers import Register
 from qgpu.toolchain.codegen.selection import Draft
 from qgpu.toolchain.codegen.tiles import Tile, routed, tile_of
 
@@ -48,12 +49,10 @@ class Linker:
 
     def _link(self, region: Region) -> None:
         tiles = self.tiles[region]
-        for tile, following in pairwise(tiles):
-            tile.next = following
         targets = [self._entry(successor) for successor in region.successors] or [self.end]
         if not tiles:
             return
-        tiles[-1].next = targets[-1]
+        _chain(tiles, targets[-1])
         if len(targets) > 1:
             tiles[-1].taken = targets[0]
 
@@ -83,46 +82,50 @@ def grid_loop(entry: Tile, lowered: Lowered, read: set[str]) -> list[Tile]:
     """The tiles after the kernel's end: the first is where the kernel goes, the last goes back to the entry.
 
     `nctaid.total` counts the thread blocks that are left. Of ctaid, the axes up to the last one that the
-    kernel reads are counted.
+    kernel reads are counted; `index.x` (ctaid * ntid + tid) is moved along.
     """
     left = lowered.special("nctaid.total")
     last = Tile(routed(total(left, word(-1))), scalar=True, data=left)
-    counted = [axis for axis in _AXES if read & {f"ctaid.{axis}", f"index.{axis}"}]
-    indices = [_index_tile(axis, lowered) for axis in _AXES if f"index.{axis}" in read]
-    for tile, following in zip(indices, [*indices[1:], entry], strict=True):
+    used = [axis for axis in _AXES if read & {f"ctaid.{axis}", f"index.{axis}"}]
+    axes = _AXES[: _AXES.index(used[-1]) + 1] if used else ""
+    tiles: list[Tile] = []
+    following = entry
+    for axis in reversed(axes):
+        counting = _count(axis, lowered, f"index.{axis}" in read, entry, following)
+        tiles = [*counting, *tiles]
+        following = counting[0]
+    last.taken = following
+    return [last, *tiles]
+
+
+def _count(axis: str, lowered: Lowered, indexed: bool, again: Tile, following: Tile) -> list[Tile]:
+    """Count one axis on: to `again`, or where the axis begins anew, to the next axis at `following`."""
+    counter, size = lowered.special(f"ctaid.{axis}"), lowered.special(f"ntid.{axis}")
+    count = Tile(routed(total(counter, 1)), scalar=True, data=counter)
+    forth = [_moved(axis, lowered, size)] if indexed else []
+    _chain(forth, again)
+    again = forth[0] if forth else again
+    if axis == "z":
+        count.next = again
+        return [count, *forth]
+    differs = Expression("cmp", counter, lowered.special(f"nctaid.{axis}"), relation=LESS | GREATER)
+    test = Tile(routed(differs), scalar=True, taken=again)
+    back = [Tile(routed(move(0)), scalar=True, data=counter)]
+    if indexed:
+        length = Register("uniform", f"length.{axis}")
+        expression = Expression("mad", lowered.special(f"-nctaid.{axis}"), size, size)
+        back += [Tile(routed(expression), scalar=True, data=length), _moved(axis, lowered, length)]
+    _chain([count, test, *back], following)
+    return [count, test, *back, *forth]
+
+
+def _moved(axis: str, lowered: Lowered, distance: Register) -> Tile:
+    """Every thread's index moved by a distance of the thread block's."""
+    index = lowered.special(f"index.{axis}")
+    return Tile(routed(total(index, distance)), data=index)
+
+
+def _chain(tiles: list[Tile], last: Tile) -> None:
+    """Let each tile be followed by the next, and the last of them by `last`."""
+    for tile, following in pairwise([*tiles, last]):
         tile.next = following
-    again = indices[0] if indices else entry
-    counters: list[Tile] = []
-    last.taken = again
-    if counted:
-        axes = _AXES[: _AXES.index(counted[-1]) + 1]
-        counters = [tile for axis in axes for tile in _counter_tiles(axis, lowered)]
-        _link_counters(counters, again)
-        last.taken = counters[0]
-    return [last, *counters, *indices]
-
-
-def _counter_tiles(axis: str, lowered: Lowered) -> list[Tile]:
-    """Count an axis on; but for z: is it at its end; then back to 0."""
-    counter = lowered.special(f"ctaid.{axis}")
-    tiles = [Tile(routed(total(counter, 1)), scalar=True, data=counter)]
-    if axis != "z":
-        size = lowered.special(f"nctaid.{axis}")
-        differs = Expression("cmp", counter, size, relation=LESS | GREATER)
-        tiles += [Tile(routed(differs), scalar=True), Tile(routed(move(0)), scalar=True, data=counter)]
-    return tiles
-
-
-def _link_counters(tiles: list[Tile], again: Tile) -> None:
-    for tile, following in zip(tiles, [*tiles[1:], again], strict=True):
-        tile.next = following
-        if tile.data is None:
-            tile.taken = again
-
-
-def _index_tile(axis: str, lowered: Lowered) -> Tile:
-    """ctaid * ntid + tid of the next thread block."""
-    names = (f"ctaid.{axis}", f"ntid.{axis}", f"tid.{axis}")
-    block, size, thread = map(lowered.special, names)
-    expression = Expression("mad", block, size, thread)
-    return Tile(routed(expression), data=lowered.special(f"index.{axis}"))

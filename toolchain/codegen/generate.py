@@ -6,6 +6,7 @@ from qgpu.backends.machine.description import MachineDescription
 from qgpu.backends.machine.program import Kernel, Program
 from qgpu.ir import Function, Module
 from qgpu.toolchain.codegen.allocate import allocate
+from qgpu.toolchain.codegen.conditions import orient_conditions
 from qgpu.toolchain.codegen.emission import emit_kernel
 from qgpu.toolchain.codegen.flow import Linker
 from qgpu.toolchain.codegen.lowering import check_function, lower
@@ -28,6 +29,7 @@ def generate_kernel(function: Function, machine: MachineDescription) -> Kernel:
     """Generate one kernel; see `generate`."""
     check_function(function)
     lowered = lower(function)
+    orient_conditions(lowered)
     decisions = Decisions()
     while True:
         places = place(lowered, decisions)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from qgpu.backends.machine.block import INDEX_BITS
 from qgpu.toolchain.codegen.addresses import magnitude
 from qgpu.toolchain.codegen.nodes import (
     EQUAL,
@@ -23,8 +24,8 @@ from qgpu.toolchain.codegen.nodes import (
     word,
 )
 
-_EXACT_INDEX = 1 << 28
-"""An index sum may be formed in bytes if one part is smaller than this: see `_split_term`."""
+_NEAR = 1 << INDEX_BITS - 2
+"""Nearer to 0 than this, an index or a number of bytes leaves the other part of a sum within INDEX_BITS."""
 
 
 def inlined(expression: Expression, node: Node) -> Iterator[Expression]:
@@ -43,7 +44,7 @@ def inlined(expression: Expression, node: Node) -> Iterator[Expression]:
             yield from _into_logic(expression, node)
         case "cmp":
             yield from _into_comparison(expression, node)
-        case "select" if expression.z is node and is_boolean(inner.x) and _is_inversion(inner):
+        case "select" if expression.z is node and is_boolean(inner.x) and is_inversion(inner):
             yield expression.with_operands(expression.y, expression.x, inner.x)
 
 
@@ -120,7 +121,8 @@ def _into_comparison(outer: Expression, node: Node) -> Iterator[Expression]:
         yield replace(outer, x=inner.x, y=word(outer.y - inner.z))
 
 
-def _is_inversion(expression: Expression) -> bool:
+def is_inversion(expression: Expression) -> bool:
+    """Whether an expression is `not` of its first operand, if that is 0 or 1."""
     return expression.op == "cmp" and expression.y == 0 and expression.relation == EQUAL
 
 
@@ -142,17 +144,16 @@ def inlined_index(access: Access, node: Node) -> Iterator[Access]:
 def _split_term(access: Access, term: Term, sum_: Expression) -> Iterator[Access]:
     """An access at a + b instead of at their sum.
 
-    The sum wraps at 32 bits, the address unit does not: it faults where a part is too large to tell. With one
-    part below 2^28 both agree, since for a sum that is in bounds the other part is small as well.
+    The sum wraps at 32 bits, the address unit does not: a part that has not INDEX_BITS is out of bounds. With
+    one part near 0 both agree, since of a sum that is in bounds the other part is then no larger.
     """
     a, b = sum_.x, sum_.z
     if isinstance(b, int):
         shift = signed(b) * term.scale
-        near = abs(signed(b)) < _EXACT_INDEX and abs(access.displacement + shift) < _EXACT_INDEX
-        if near and not (term.unsigned and access.displacement):
+        if abs(access.displacement + shift) < _NEAR and not (term.unsigned and access.displacement):
             yield replace(access, terms=(_term(a, term.scale),), displacement=access.displacement + shift)
         return
-    small = min(magnitude(a), magnitude(b)) < _EXACT_INDEX
+    small = min(magnitude(a), magnitude(b)) < _NEAR
     if small and not term.unsigned and not access.displacement and term.scale in (1, 4):
         yield replace(access, terms=(_term(a, term.scale), _term(b, term.scale)))
 

@@ -8,15 +8,15 @@ in the way of what the other side writes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from qgpu.toolchain.codegen.places import overlap
 from qgpu.toolchain.codegen.registers import Guard, GuardLiteral, Register
 from qgpu.toolchain.codegen.tiles import Tile
 
 Lanes = frozenset[GuardLiteral]
-Live = dict[Register, frozenset[Lanes]]
+Live = dict[Register, list[Lanes]]
 """For every live register the sets of lanes that will read it; their union counts."""
 
 EVERY: Lanes = frozenset()
@@ -24,87 +24,74 @@ _MANY = 12
 """A register live for more sets of lanes than this is taken to be live for all."""
 
 
-@dataclass(eq=False)
-class Liveness:
-    """The registers live after each tile."""
+def live_after(tiles: Sequence[Tile]) -> dict[Tile, Live]:
+    """The registers that are live after each tile; pinned ones, which always are, are left out.
 
-    after: dict[Tile, Live]
-
-
-def live_ranges(tiles: Sequence[Tile]) -> Liveness:
-    """Solve the data-flow equations by sweeps from the end."""
-    single = _written_once(tiles)
-    before: dict[Tile, Live] = {tile: {} for tile in tiles}
+    Every read is followed backwards until writes have covered its lanes, or to where that was done before.
+    """
     after: dict[Tile, Live] = {tile: {} for tile in tiles}
-    changed = True
-    while changed:
-        changed = False
-        for tile in reversed(tiles):
-            after[tile] = _union(before[successor] for successor in tile.successors)
-            new = _before(tile, after[tile], single)
-            changed |= new != before[tile]
-            before[tile] = new
-    return Liveness(after)
+    predecessors: dict[Tile, list[Tile]] = {tile: [] for tile in tiles}
+    for tile in tiles:
+        for successor in tile.successors:
+            predecessors[successor].append(tile)
+    single = _written_once(tiles)
+    for tile in tiles:
+        for register, lanes in _reads(tile):
+            if not register.pinned:
+                _follow(register, tile, lanes, after, predecessors, register in single)
+    return after
+
+
+def _follow(
+    register: Register,
+    reader: Tile,
+    lanes: Lanes,
+    after: dict[Tile, Live],
+    predecessors: dict[Tile, list[Tile]],
+    single: bool,
+) -> None:
+    pending = [(reader, lanes)]
+    while pending:
+        tile, wanted = pending.pop()
+        for previous in predecessors[tile]:
+            known = after[previous].setdefault(register, [])
+            if not _added(known, wanted):
+                continue
+            passed = forget(wanted, previous)
+            if register not in written(previous):
+                pending.append((previous, passed))
+            elif not (single or previous.scalar):
+                pending += [(previous, rest) for rest in _difference(passed, previous.guard)]
+
+
+def _added(known: list[Lanes], lanes: Lanes) -> bool:
+    """Add lanes to a union; returns whether it has grown."""
+    if any(member <= lanes for member in known):
+        return False
+    if len(known) >= _MANY:
+        known[:] = [EVERY]
+    else:
+        known[:] = [member for member in known if not lanes <= member] + [lanes]
+    return True
 
 
 def _written_once(tiles: Iterable[Tile]) -> set[Register]:
     """Registers with one writer: who reads them has run it, so that before it they are dead for all lanes."""
-    count: dict[Register, int] = {}
-    for tile in tiles:
-        for register in written(tile):
-            count[register] = count.get(register, 0) + 1
+    count = Counter(register for tile in tiles for register in written(tile))
     return {register for register, writers in count.items() if writers == 1}
 
 
-def written(tile: Tile) -> Iterator[Register]:
+def written(tile: Tile) -> tuple[Register, ...]:
     """The registers that a tile writes."""
-    yield from (register for register in (tile.data, tile.predicate) if register is not None)
+    return tuple(register for register in (tile.data, tile.predicate) if register is not None)
 
 
-def _union(states: Iterable[Live]) -> Live:
-    result: dict[Register, set[Lanes]] = {}
-    for state in states:
-        for register, lanes in state.items():
-            result.setdefault(register, set()).update(lanes)
-    return {register: _reduced(lanes) for register, lanes in result.items()}
-
-
-def _reduced(lanes: Iterable[Lanes]) -> frozenset[Lanes]:
-    """The same union without members that lie within others."""
-    members = set(lanes)
-    kept = {a for a in members if not any(b < a for b in members)}
-    return frozenset(kept) if len(kept) <= _MANY else frozenset([EVERY])
-
-
-def _before(tile: Tile, after: Live, single: set[Register]) -> Live:
-    result: dict[Register, set[Lanes]] = {}
-    killed = set(written(tile))
-    for register, lanes in forget(after, tile).items():
-        if register in killed:
-            lanes = _unwritten(lanes, tile, register in single)
-        if lanes:
-            result.setdefault(register, set()).update(lanes)
-    for register, lanes in _reads(tile):
-        result.setdefault(register, set()).add(lanes)
-    return {register: _reduced(lanes) for register, lanes in result.items()}
-
-
-def forget(after: Live, tile: Tile) -> Live:
-    """The state in terms of the predicates before the tile: what it says of those it writes is dropped."""
+def forget(lanes: Lanes, tile: Tile) -> Lanes:
+    """Lanes in terms of the predicates before a tile: what is said of the one it writes is dropped."""
     predicate = tile.predicate
-    if predicate is None:
-        return after
-    return {
-        register: frozenset(frozenset(g for g in member if g.register is not predicate) for member in lanes)
-        for register, lanes in after.items()
-    }
-
-
-def _unwritten(lanes: frozenset[Lanes], tile: Tile, single: bool) -> frozenset[Lanes]:
-    """The lanes among `lanes` that a tile does not write."""
-    if single or tile.scalar:
-        return frozenset()
-    return frozenset(rest for member in lanes for rest in _difference(member, tile.guard))
+    if predicate is None or not any(literal.register is predicate for literal in lanes):
+        return lanes
+    return frozenset(literal for literal in lanes if literal.register is not predicate)
 
 
 def _difference(lanes: Lanes, guard: Guard) -> Iterator[Lanes]:

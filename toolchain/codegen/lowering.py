@@ -6,7 +6,7 @@ special registers, barriers that every thread reaches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from qgpu.backends.machine.block import FAULTS
 from qgpu.ir import (
@@ -24,7 +24,21 @@ from qgpu.ir import (
 )
 from qgpu.toolchain.codegen.addresses import Pointer, access, moved, offset_in, shared_layout
 from qgpu.toolchain.codegen.arithmetic import ATOMICS, OLD_VALUES, RELATIONS, RULES
-from qgpu.toolchain.codegen.nodes import MEMORY, Arg, Condition, Expression, Node, NodeGuard, Slot, move
+from qgpu.toolchain.codegen.inductions import Induction, find_inductions
+from qgpu.toolchain.codegen.inline import is_inversion
+from qgpu.toolchain.codegen.nodes import (
+    GREATER,
+    LESS,
+    MEMORY,
+    Arg,
+    Condition,
+    Expression,
+    Node,
+    NodeGuard,
+    Slot,
+    Term,
+    move,
+)
 from qgpu.toolchain.codegen.pointers import Buffer, PointerShapes
 from qgpu.toolchain.codegen.refuse import refuse, refuse_instruction
 from qgpu.toolchain.codegen.regions import Emitter, Region, is_uniform
@@ -83,6 +97,9 @@ class _Lowering:
         self.layout = shared_layout(function)
         self.shapes = PointerShapes(function)
         self.uniformity = Uniformity(function)
+        self.inductions = find_inductions(function, self.shapes, self.uniformity)
+        self.starts: dict[Value, Pointer] = {}
+        self.moved: dict[tuple, Slot] = {}
         self.values: dict[Value, Arg] = {}
         self.pointers: dict[Value, Pointer] = {}
         self.slots: dict[Value, Slot] = {}
@@ -101,7 +118,9 @@ class _Lowering:
                 self.emitter.loc = instruction.loc
                 self._instruction(instruction)
             self.result.regions.append(region)
-        self.result.slots = list(self.slots.values())
+        self.result.slots = [*self.slots.values(), *self.moved.values()]
+        for pair in self.pointer_slots.values():
+            self.result.slots += filter(None, (pair.offset, pair.descriptor))
         self.result.shared_bytes = self.layout[""]
         return self.result
 
@@ -309,7 +328,7 @@ class _Lowering:
         if not isinstance(type_, IntType) or type_.width not in (8, 16, 32):
             raise refuse_instruction(instruction, f"the machine keeps no {type_} in memory")
         pointer = self._pointer(instruction.operands[0])
-        where = access(pointer, type_.bytes, sign, instruction, self.emitter)
+        where = access(pointer, type_.bytes, sign, self.emitter)
         node = self.emitter.add(kind, expression, uniform=False, access=where)
         node.volatile = bool(instruction.attrs.get("volatile"))
         return node
@@ -333,6 +352,8 @@ class _Lowering:
         type_ = instruction.type
         assert isinstance(type_, SlotType)
         uniform = self.uniformity.uniform(instruction)
+        if instruction in self.inductions:
+            return
         if isinstance(type_.element, PtrType):
             self._pointer_slot(instruction, uniform)
             return
@@ -356,6 +377,9 @@ class _Lowering:
         if slot in self.slots:
             self._set(self.slots[slot], self._arg(value))
             return
+        if slot in self.inductions:
+            self._set_induction(slot, self.inductions[slot], instruction)
+            return
         pair, pointer = self.pointer_slots[slot], self._pointer(value)
         offset = offset_in(pointer, pair.unit, self.emitter)
         self._set(pair.offset, offset)
@@ -372,6 +396,9 @@ class _Lowering:
         if slot in self.slots:
             self.values[instruction] = self._get(self.slots[slot], uniform)
             return
+        if slot in self.inductions:
+            self._get_induction(instruction, self.inductions[slot])
+            return
         pair = self.pointer_slots[slot]
         descriptor = self._descriptor(pair.buffer) if pair.buffer else None
         if descriptor is None:
@@ -385,6 +412,50 @@ class _Lowering:
         node.slot = slot
         return node
 
+    # Induction pointers
+
+    def _set_induction(self, slot: Value, induction: Induction, instruction: Instruction) -> None:
+        pointer, unit = self._pointer(instruction.operands[1]), self.shapes.of(slot).unit
+        known = induction.key in self.moved
+        moved = self._moved(induction)
+        if instruction is induction.start:
+            self.starts[slot] = self._start(pointer, unit)
+            if not known and induction.counter is None:
+                self._set(moved, 0)
+            return
+        if induction.counter is None and self._is_first(slot, induction):
+            terms = pointer.terms[len(self.starts[slot].terms) :]
+            distance = replace(pointer, terms=terms)
+            self._set(moved, offset_in(distance, unit, self.emitter))
+
+    def _moved(self, induction: Induction) -> Slot:
+        """The slot that counts how far the thread block has moved."""
+        if induction.counter is not None:
+            return self.slots[induction.counter]
+        if induction.key not in self.moved:
+            self.moved[induction.key] = self._new_slot("moved", uniform=True)
+        return self.moved[induction.key]
+
+    def _is_first(self, slot: Value, induction: Induction) -> bool:
+        """Whether of the pointers that move alike this is the one that counts for all."""
+        alike = [other for other, found in self.inductions.items() if found.key == induction.key]
+        return alike[0] is slot
+
+    def _start(self, pointer: Pointer, unit: int) -> Pointer:
+        """Where a thread's pointer starts, as a pointer with one term that an address can be made of."""
+        simple = (
+            len(pointer.terms) == 1 and pointer.terms[0].scale in (1, 4) and not pointer.terms[0].unsigned
+        )
+        if pointer.displacement == 0 and (simple or not pointer.terms):
+            return pointer
+        return self._at(pointer.descriptor, pointer.space, offset_in(pointer, unit, self.emitter), unit)
+
+    def _get_induction(self, instruction: Instruction, induction: Induction) -> None:
+        slot = instruction.operands[0]
+        moved = self._get(self._moved(induction), uniform=True)
+        start, unit = self.starts[slot], self.shapes.of(slot).unit
+        self.pointers[instruction] = replace(start, terms=(*start.terms, Term(moved, unit)))
+
     # Control flow
 
     def _lower_brany(self, instruction: Instruction) -> None:
@@ -394,7 +465,13 @@ class _Lowering:
 
     def _lower_condbr(self, instruction: Instruction) -> None:
         condition = self._arg(instruction.operands[0])
-        self.emitter.add("branch", move(condition), is_uniform(condition))
+        uniform = is_uniform(condition)
+        if uniform and isinstance(condition, Node) and is_inversion(condition.expression):
+            tested = replace(condition.expression, relation=LESS | GREATER)
+            condition = self.emitter.value(tested)
+            region = self.emitter.region
+            region.successors = region.successors[::-1]
+        self.emitter.add("branch", move(condition), uniform)
 
     def _lower_br(self, instruction: Instruction) -> None:
         """Control goes on by itself."""

@@ -55,7 +55,7 @@ class Places:
 
 def place(lowered: Lowered, decisions: Decisions) -> Places:
     """Give every node that has a result its register."""
-    _count_users(lowered)
+    count_users(lowered)
     _give_registers(lowered)
     places = Places()
     readers = _Readers(lowered)
@@ -65,10 +65,18 @@ def place(lowered: Lowered, decisions: Decisions) -> Places:
                 _alias(node, places)
             if node.kind == "set" and node not in decisions.unplaced:
                 _compute_in_slot(node, region, places, readers)
-    for node in (node for region in lowered.regions for node in region.nodes if node.over):
-        assert node.over
-        node.over.data = node.data
+    for region in lowered.regions:
+        for node in reversed(region.nodes):
+            _share_registers(node)
     return places
+
+
+def _share_registers(node: Node) -> None:
+    """A node that overwrites another has the other's registers."""
+    base = node.over
+    if base is not None:
+        node.predicate = node.predicate or base.predicate
+        base.data, base.predicate = node.data, node.predicate
 
 
 def _fresh(node: Node) -> Register | None:
@@ -102,7 +110,7 @@ def _compute_in_slot(node: Node, region: Region, places: Places, readers: _Reade
     places.computed[value] = node
 
 
-def _count_users(lowered: Lowered) -> None:
+def count_users(lowered: Lowered) -> None:
     """Find the users of every node, counting only those that have an effect in the end."""
     roots = [
         node

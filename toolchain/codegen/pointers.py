@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from qgpu.ir import Argument, Function, Instruction, PtrType, SlotType, Value
+from qgpu.ir import Argument, Constant, Function, Instruction, PtrType, SlotType, Value
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,20 @@ class PointerShapes:
                 return Shape(Buffer(array.space), 4 if array.align % 4 == 0 else 1)
             case "ptradd":
                 base = self._shape(pointer.operands[0])
-                words = pointer.attrs["scale"] % 4 == 0 and pointer.attrs["disp"] % 4 == 0
-                return base and Shape(base.buffer, base.unit if words else 1)
+                return base and Shape(base.buffer, base.unit if moves_by_words(pointer) else 1)
             case "select":
                 return _join(*map(self._shape, pointer.operands[1:]))
             case "get":
                 return self._slots.get(pointer.operands[0])
         return None
+
+
+def moves_by_words(addition: Instruction) -> bool:
+    """Whether a ptradd moves by a whole number of words, whatever its index."""
+    index, scale, displacement = addition.operands[1], addition.attrs["scale"], addition.attrs["disp"]
+    if isinstance(index, Constant):
+        return (index.value * scale + displacement) % 4 == 0
+    return scale % 4 == 0 and displacement % 4 == 0
 
 
 def _join(a: Shape | None, b: Shape | None) -> Shape | None:

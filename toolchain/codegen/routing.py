@@ -8,7 +8,7 @@ once, trying the orders of operands that leave the result unchanged.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from qgpu.toolchain.codegen.nodes import (
     EQUAL,
@@ -149,9 +149,10 @@ def offset_routes(terms: tuple[Term, ...], displacement: int) -> list[Way]:
     if len(terms) == 1 and terms[0].scale == 2:
         twice = _register(terms[0])
         return [(Route("a_to_i", "a", twice), Route("b_to_j", "b", twice))] if not shift else []
+    if len(terms) == 1 and shift:
+        return [(*_to_i(terms[0]), *shift)]
     if len(terms) == 1:
-        in_i = (*_to_i(terms[0]), *shift)
-        return [in_i] if shift or terms[0].unsigned else [in_i, (_to_j(terms[0]),)]
+        return [_to_i(replace(terms[0], unsigned=False)), (_to_j(terms[0]),)]
     if len(terms) == 2 and not shift:
         return [(*_to_i(a), _to_j(b)) for a, b in (terms, terms[::-1]) if not b.unsigned]
     return []

@@ -11,10 +11,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from qgpu.backends.machine.description import MachineDescription
+from qgpu.toolchain.codegen.conditions import join_condition
 from qgpu.toolchain.codegen.inline import inlined, inlined_index
 from qgpu.toolchain.codegen.lowering import Lowered
-from qgpu.toolchain.codegen.nodes import MEMORY, Access, Arg, Expression, Node, Operand
-from qgpu.toolchain.codegen.places import Decisions, Places
+from qgpu.toolchain.codegen.nodes import (
+    GREATER,
+    LESS,
+    MEMORY,
+    Access,
+    Arg,
+    Expression,
+    Node,
+    Operand,
+    Slot,
+    move,
+)
+from qgpu.toolchain.codegen.places import Decisions, Places, RetryError
 from qgpu.toolchain.codegen.regions import Region
 from qgpu.toolchain.codegen.registers import Register
 from qgpu.toolchain.codegen.routing import Routing, route_with_constants
@@ -33,7 +45,8 @@ class Draft:
         covers: the nodes computed in it, the root first.
         indices: sums that its address unit forms; others may form them as well.
         routing: how its operands reach it.
-        writes: the node whose result goes to registers: the root, or the value that a store stores.
+        writes: the node whose result goes to registers: the root, or a value that is computed on the way.
+        tests: the condition that is true where the result is not 0; its predicate is written.
         branch: the branch that its result decides.
     """
 
@@ -44,6 +57,7 @@ class Draft:
     indices: tuple[Node, ...] = ()
     routing: Routing | None = None
     writes: Node | None = None
+    tests: Node | None = None
     branch: Node | None = None
     saved: int = 0
 
@@ -74,6 +88,8 @@ class Selector:
         self.needed: set[Node] = set()
         self.covered: set[Node] = set()
         self.owners: set[Node] = set()
+        self.read: set[Node] = set()
+        self.read_slots = _slots_read_as_data(lowered)
         self.constants: dict[int, Register] = {}
 
     def run(self) -> Selection:
@@ -107,17 +123,33 @@ class Selector:
             node = pending.pop()
             if node in self.covered or not self._is_root(node, owner):
                 continue
-            draft = self._best(Draft(node, node.expression, node.access, (node,), writes=node), region)
+            if join_condition(node, region, self.places.computed, self.owners):
+                raise RetryError
+            draft = self._best(self._started(node), region)
             if draft.routing is None or prefers_overwriting(node, self.places.computed):
                 pending += split(node, region)
                 continue
             self.covered.update(draft.covers)
             self.needed.update(draft.leaves)
+            self.read.update(draft.leaves)
             self.needed.update(filter(None, [node.over]))
             if node is owner:
                 draft = replace(draft, branch=region.branch)
             drafts.append(draft)
         return drafts[::-1]
+
+    def _started(self, node: Node) -> Draft:
+        """The draft of a root alone. A test for 0 whose result is not read is as good as what it tests."""
+        draft = Draft(node, node.expression, node.access, (node,), writes=node)
+        expression = node.expression
+        tested = expression.op == "cmp" and expression.y == 0 and expression.relation == LESS | GREATER
+        if not tested or node.kind != "value" or node in self.read or self._is_read_slot(node):
+            return draft
+        return replace(draft, expression=move(expression.x), writes=None, tests=node)
+
+    def _is_read_slot(self, node: Node) -> bool:
+        set_ = self.places.computed.get(node)
+        return set_ is not None and set_.slot in self.read_slots
 
     def _is_root(self, node: Node, owner: Node | None) -> bool:
         if node.kind == "branch":
@@ -180,24 +212,21 @@ class Selector:
         if node.over or node in self.owners or (node.access and draft.root.guard is not None):
             return False
         alone = set(node.users) <= set(draft.covers) and node not in self.places.computed
-        if not alone and not self._may_store(draft, node, region):
+        if not alone and not self._may_share(draft, node, region):
             return False
         if node.access and not self._may_read(draft, node, region):
             return False
         return not (draft.root.uniform and not node.uniform)
 
-    def _may_store(self, draft: Draft, node: Node, region: Region) -> bool:
-        """Whether a store's block may compute the stored value for others as well: none comes before."""
-        if (
-            draft.root.kind != "store"
-            or draft.expression.moved is not node
-            or node.uniform != draft.root.uniform
-        ):
+    def _may_share(self, draft: Draft, node: Node, region: Region) -> bool:
+        """Whether a block may compute what it stores or tests for others too: none of them comes before."""
+        root = draft.root
+        if draft.expression.moved is not node or node.uniform != root.uniform:
             return False
-        return not any(
-            user is not draft.root and user.block is region.block and user.order < draft.root.order
-            for user in (*node.users, *filter(None, [self.places.computed.get(node)]))
-        )
+        if root.kind != "store" and not draft.tests:
+            return False
+        others = (user for user in node.users if user is not root and user.block is region.block)
+        return not any(user.order < root.order for user in others)
 
     def _may_read(self, draft: Draft, load: Node, region: Region) -> bool:
         """Whether a load may move down to the draft's root: nothing between may write what it reads."""
@@ -220,6 +249,16 @@ class Selector:
         expression = draft.expression.with_operands(*map(_register, draft.expression.operands))
         access = draft.access and with_registers(draft.access)
         return route_with_constants(expression, access, self.constant)
+
+
+def _slots_read_as_data(lowered: Lowered) -> set[Slot]:
+    """The slots whose words are read, not only their predicates."""
+    gets = (node for region in lowered.regions for node in region.nodes if node.kind == "get")
+    return {get.slot for get in gets if get.slot and any(_reads_word(user, get) for user in get.users)}
+
+
+def _reads_word(user: Node, get: Node) -> bool:
+    return user.kind != "branch" or get.predicate is None
 
 
 def _register(operand: Operand) -> Operand:

@@ -85,6 +85,8 @@ def _give_destinations(tile: Tile, draft: Draft) -> None:
     place: Slot | Node | None = writes.slot if writes and writes.kind == "set" else writes
     if place is not None and (writes is None or writes.kind != "branch"):
         tile.data, tile.predicate = place.data, place.predicate
+    if draft.tests is not None:
+        tile.predicate = draft.tests.predicate
 
 
 def guard_registers(guard: tuple[tuple[Node | Slot, bool], ...]) -> Guard:

@@ -1,0 +1,124 @@
+"""Conditions: comparisons turned round and joined so that they take few blocks.
+
+A guard reads a predicate in both polarities for nothing, but `not` takes a block. So a condition that is used
+negated alone is computed negated, by De Morgan's laws through `and` and `or`.
+
+`a and b` is computed as a, and then b under the guard a into the same predicate; `a or b` likewise under not
+a.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import replace
+
+from qgpu.toolchain.codegen.inline import is_inversion
+from qgpu.toolchain.codegen.lowering import Lowered
+from qgpu.toolchain.codegen.nodes import Condition, Node, NodeGuard, Operand
+from qgpu.toolchain.codegen.places import count_users
+from qgpu.toolchain.codegen.regions import Region
+
+_AND, _OR = 0xC0, 0xFC
+_DUAL = {_AND: _OR, _OR: _AND}
+
+
+def orient_conditions(lowered: Lowered) -> None:
+    """Compute negated those conditions that nothing uses as they are."""
+    count_users(lowered)
+    for region in reversed(lowered.regions):
+        for node in reversed(region.nodes):
+            if _is_used_negated(node) and _can_invert(node):
+                _invert(node)
+                _turn_users(node, lowered)
+                count_users(lowered)
+
+
+def _is_used_negated(node: Node) -> bool:
+    return bool(node.users) and all(
+        is_inversion(user.expression) and user.kind == "value" for user in node.users
+    )
+
+
+def _can_invert(node: Operand) -> bool:
+    """Whether the operation has an inverse, down to its operands, which nothing else uses."""
+    if not isinstance(node, Node) or node.kind != "value" or node.over:
+        return False
+    expression = node.expression
+    if expression.op == "cmp":
+        return True
+    joined = expression.op == "lop3" and expression.lut in _DUAL and expression.z == 0
+    return joined and all(
+        _owned(operand, node) and _can_invert(operand) for operand in expression.operands[:2]
+    )
+
+
+def _owned(operand: Operand, user: Node) -> bool:
+    return isinstance(operand, Node) and set(operand.users) == {user}
+
+
+def _invert(node: Node) -> None:
+    expression = node.expression
+    if expression.op == "cmp":
+        node.expression = replace(expression, relation=expression.relation ^ 7)
+        return
+    node.expression = replace(expression, lut=_DUAL[expression.lut])
+    for operand in expression.operands[:2]:
+        assert isinstance(operand, Node)
+        _invert(operand)
+
+
+def _turn_users(inverted: Node, lowered: Lowered) -> None:
+    """Let guards read an inverted condition the other way, and read it where its negation was read."""
+    negations = set(inverted.users)
+
+    def turned(guard: NodeGuard) -> NodeGuard:
+        return tuple(_turned(condition, polarity, inverted, negations) for condition, polarity in guard)
+
+    for region in lowered.regions:
+        region.guard = turned(region.guard)
+        for node in region.nodes:
+            node.guard = None if node.guard is None else turned(node.guard)
+            operands = node.expression.operands
+            if any(operand in negations for operand in operands):
+                new = (inverted if operand in negations else operand for operand in operands)
+                node.expression = node.expression.with_operands(*new)
+
+
+def _turned(
+    condition: Condition, polarity: bool, inverted: Node, negations: Container[Condition]
+) -> tuple[Condition, bool]:
+    if condition in negations:
+        return inverted, polarity
+    return condition, polarity is not (condition is inverted)
+
+
+def join_condition(node: Node, region: Region, computed: Container[Node], owners: Container[Node]) -> bool:
+    """Turn `a and b` into b under the guard a, over a, if nothing else uses them; returns whether it did."""
+    expression = node.expression
+    if expression.op != "lop3" or expression.lut not in _DUAL or expression.z != 0 or node.uniform:
+        return False
+    if node.over or node.guard or (expression.lut == _OR and node in owners):
+        return False
+    for base, over in (expression.operands[:2], expression.operands[1::-1]):
+        if _may_join(base, node, computed) and _may_join(over, node, computed):
+            assert isinstance(base, Node) and isinstance(over, Node)
+            if over.expression.op == "cmp":
+                node.over = base
+                node.guard = (*region.guard, (base, expression.lut == _AND))
+                node.expression = over.expression
+                return True
+    return False
+
+
+def _may_join(operand: Operand, node: Node, computed: Container[Node]) -> bool:
+    if not isinstance(operand, Node) or not _owned(operand, node) or operand in computed:
+        return False
+    here = operand.block is node.block and operand.kind == "value" and not operand.uniform
+    return here and operand.predicate is None and _is_boolean(operand)
+
+
+def _is_boolean(operand: Operand) -> bool:
+    if not isinstance(operand, Node):
+        return operand in (0, 1)
+    expression = operand.expression
+    return expression.op == "cmp" or (expression.op == "lop3" and all(map(_is_boolean, expression.operands)))
