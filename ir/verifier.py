@@ -212,6 +212,14 @@ class Verifier:
             if isinstance(literal.value, Constant):
                 raise self.fail("a guard's literal is a constant", block)
             self.check_use(literal.value, Use(block, index))
+        self.check_guard_updates(block)
+
+    def check_guard_updates(self, block: BasicBlock) -> None:
+        """A block may change its own guard only at its end: literals are read anew by each instruction."""
+        own = {literal.value for literal in block.guard}
+        updates = [i.op == "set" and i.operands[0] in own for i in block.instructions[:-1]]
+        if updates != sorted(updates):
+            raise self.fail("an instruction follows a change of the block's guard", block)
 
 
 def _check_phi(verifier: Verifier, phi: Instruction) -> str | None:

@@ -56,9 +56,9 @@ class Linearize(Pass):
         place_edge_sets(state)
         guards = Guards(state)
         Layout(state, guards, self.skip_limit).run()
-        set_guard_slots_last(state)
         mark_returned(state, guards)
         repair_dominance(state)
+        set_guard_slots_last(state)
         clean_up(state)
         return True
 
