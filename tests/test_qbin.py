@@ -159,6 +159,7 @@ WRONG_BLOCKS = {
     "taken is block 8 of 7": Block(branch_any=1, taken=8),
     "m_sub_to_x without a width": Block(m_sub_to_x=1),
     "merge without a width": Block(op="merge"),
+    "merge without a check": Block(op="merge", width16=1),
     "a trap of kind 5": Block(trap=1, imm=5),
     "the displacement 2097152 is not one of 22 bits": Block(imm_to_j=1, imm=1 << 21),
     "dest_lane is the firmware's": Block(dest_lane=1),

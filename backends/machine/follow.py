@@ -16,13 +16,13 @@ from qgpu.backends.machine.program import Kernel, SourceLine
 from qgpu.backends.machine.tokens import vocabulary
 
 FIELDS = {
-    "last": "the value's last part",
-    "more": "part of the value",
-    "lane": "the next active lane",
-    "warp": "the next warp",
-    "exec": "the block that follows",
-    "exit": "the end of the launch",
-    "fault": "a fault",
+    "last": "result",
+    "more": "part of the result",
+    "lane": "next active lane",
+    "warp": "next warp",
+    "exec": "next block",
+    "exit": "end of the launch",
+    "fault": "fault",
 }
 """What a generated token of a kind says."""
 
@@ -63,15 +63,24 @@ class Fault:
 
 @dataclass(frozen=True)
 class Step:
-    """A generated token: its id, its text, what it says, and the place of the pass that gave it."""
+    """A generated token.
+
+    Attributes:
+        token, name: its id and its text.
+        field: what it says; one of the texts of FIELDS.
+        value: the result that it completes, as a signed number, or None.
+        place: where the pass was that gave it.
+    """
 
     token: int
     name: str
     field: str
+    value: int | None
     place: Place
 
     def __str__(self) -> str:
-        return f"{self.name}  {self.place}: {self.field}"
+        value = "" if self.value is None else f" {self.value}"
+        return f"{self.name:<16} {self.place}: {self.field}{value}"
 
 
 def follow(launch: Launch, generated: Iterable[int]) -> Iterator[Step]:
@@ -128,7 +137,15 @@ class Follower:
     def step(self, token: int) -> Step:
         """Describe a token as the one that is generated here."""
         kind = self._vocabulary.token(token).kind
-        return Step(token, self._vocabulary.name(token), FIELDS.get(kind, "no token of a launch"), self.place)
+        field = FIELDS.get(kind, "no token of a launch")
+        value = (
+            self._value(token) if kind == "last" and len(self._parts) < self._launch.machine.parts else None
+        )
+        return Step(token, self._vocabulary.name(token), field, value, self.place)
+
+    def _value(self, last: int) -> int:
+        value = self._vocabulary.parse_value([*self._parts, last])
+        return value - (value >> 31 << 32)
 
     def take(self, token: int) -> None:
         """Go on by one token."""

@@ -146,10 +146,11 @@ def _block_problems(block: Block, kernel: Kernel, machine: MachineDescription) -
     yield from _register_problems(block, kernel, machine)
     yield from _successor_problems(block, len(kernel.blocks))
     sized = block.width8 or block.width16
-    if block.m_sub_to_x and not sized:
-        yield "m_sub_to_x without a width"
-    if block.op == "merge" and not sized:
-        yield "merge without a width"
+    for name, used in (("m_sub_to_x", block.m_sub_to_x), ("merge", block.op == "merge")):
+        if used and not sized:
+            yield f"{name} without a width"
+        if used and not block.check:
+            yield f"{name} without a check: what a misaligned half word would be is not defined"
     if block.trap and block.imm >= len(FAULTS):
         yield f"a trap of kind {block.imm}; there are {len(FAULTS)}"
     if block.dest_lane:

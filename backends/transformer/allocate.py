@@ -1,8 +1,8 @@
 """The allocator: colours channels with places of the residual stream by live range.
 
 What a layer writes to the residual stream is added, so a place is free again only when its old content has
-been taken away. A channel's values are never negative, so one neuron does it: it adds -1 times what it reads.
-That neuron may run in the slot of the last reader (both read before either writes) or later.
+been taken away. What stands in a place is never negative, so one neuron does it: it adds -1 times what it
+reads. That neuron may run in the slot of the last reader (both read before either writes) or later.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class Channel:
 
     Attributes:
         name: unique within the circuit.
-        maximum: upper bound of the value; the lower bound is 0.
+        maximum: upper bound of the value. The lower bound is 0, or -maximum where a head subtracts.
         kind: what writes it: "token" (embedding), "neuron", "memory" or "counter". A channel that a memory
             writes
             may be written by neurons too.

@@ -54,7 +54,7 @@ def choose_lane(
     ]
     _predicate_file(circuit, machine, token, nonzero, state, fields, met)
     circuit.unit("lane selection")
-    wanted = total([*fields.bits["guard_true"], *fields.bits["guard_false"]])
+    wanted = total(fields.bits["guard_true"])
     visit, scalar = fields.flag("visit"), as_form(fields.flag("scalar"))
     left = []
     for lane in range(machine.lanes):
@@ -103,9 +103,12 @@ def _predicate_file(
     fields: Fields,
     met: list[Channel],
 ) -> None:
-    """Add to `met[l]`, for each lane of the current warp, how many of the block's guard literals hold in it.
+    """Add to `met[l]`, for each lane of the current warp, how many predicates of `guard_true` are 1 in it.
 
-    A row is a thread; a column is a lane and a polarity. One query reads the rows of a whole warp: each
+    Those of `guard_false` that are 1 count against it: the guard holds where `met` is the number of the
+    former.
+
+    A row is a thread; a column is a lane and a guard. One query reads the rows of a whole warp: each
     lane's bit stands in a column of its own, and the row of lane 0 alone carries the constant, which RESET
     writes to all of those rows at once (a power of four of them, unused rows included: the key is then 1 /
     2^n in each).
@@ -122,8 +125,8 @@ def _predicate_file(
     for predicate in range(machine.predicates):
         true, false = fields.bits["guard_true"][predicate], fields.bits["guard_false"][predicate]
         columns = [
-            Column(conjunction(value, lane_key[lane]), [(met[lane], 1)], gate.form())
-            for value, gate in ((nonzero.form(), true), (1 - nonzero.form(), false))
+            Column(conjunction(nonzero, lane_key[lane]), [(met[lane], sign)], gate.form())
+            for sign, gate in ((1, true), (-1, false))
             for lane in range(machine.lanes)
         ]
         chosen = conjunction(

@@ -123,10 +123,13 @@ def _thread_port(
     state: State,
     fields: Fields,
 ) -> None:
-    rows_bits = max(1, (machine.register_rows - 1).bit_length())
-    warps: list[FormLike] = [*state.warp, *([0] * rows_bits)]
-    read = [as_form(a) + w for a, w in zip(fields.bits[port][:rows_bits], warps, strict=False)]
-    written = [as_form(d) + w for d, w in zip(fields.bits["dest"][:rows_bits], warps, strict=False)]
+    row_bits = max(1, (machine.register_rows - 1).bit_length())
+    warps: list[FormLike] = [*state.warp, *([0] * row_bits)]
+    read = [as_form(a) + w for a, w in zip(fields.bits[port][:row_bits], warps, strict=False)]
+    written = [as_form(d) + w for d, w in zip(fields.bits["dest"][:row_bits], warps, strict=False)]
+    enable = fields.flag(f"{port}_thread").form()
+    # Row and warp have no bit in common, but where the field numbers a uniform register their sums reach 2.
+    surplus = (enable - 1) * len(state.warp)
     for first in range(0, machine.register_words, machine.model.head_dim):
         words = range(first, min(first + machine.model.head_dim, machine.register_words))
         circuit.heads.append(
@@ -134,10 +137,7 @@ def _thread_port(
                 f"register.{port}.{first}",
                 circuit.current_unit,
                 [conjunction(*equals([*state.lane_before, *written], word)) for word in words],
-                [
-                    conjunction(fields.flag(f"{port}_thread"), *equals([*state.lane, *read], word))
-                    for word in words
-                ],
+                [conjunction(enable, *equals([*state.lane, *read], word)) + surplus for word in words],
                 conjunction(token.is_kind["last"], fields.flag("wr_reg")),
                 columns,
             )
