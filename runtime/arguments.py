@@ -25,7 +25,11 @@ FORMS = "i32:5, i32[]:1,2,3, i32[16] (zeros) or i32[]:@file.npy, with i8 u8 i16 
 
 
 class ArgumentError(ValueError):
-    """An argument that is not written as one, or does not fit its parameter."""
+    """An argument that does not fit its type or its parameter, or whose file cannot be read."""
+
+
+class SpecError(ArgumentError):
+    """A text that is not written as an argument."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +55,13 @@ def parse_argument(spec: str) -> Argument:
     """Return the argument that a text describes; see FORMS.
 
     Raises:
-        ArgumentError: the text is no argument, a number is out of its type's range, or the file that it names
-            is not an array of that type.
+        SpecError: the text is no argument.
+        ArgumentError: a number is out of its type's range, or the file that the text names is not an array of
+            that type.
     """
     match = _SPEC.fullmatch(spec)
     if match is None or match["type"] not in DTYPES:
-        raise ArgumentError(f"'{spec}' is no argument; write {FORMS}")
+        raise SpecError(f"'{spec}' is no argument; write {FORMS}")
     kind, count, value = match["type"], match["count"], match["value"]
     has_value = match["colon"] is not None
     if match["brackets"] is None and has_value:
@@ -65,19 +70,24 @@ def parse_argument(spec: str) -> Argument:
         return Buffer(kind, np.zeros(_count(count), DTYPES[kind]))
     if count == "" and has_value:
         return Buffer(kind, _load(value[1:], kind) if value.startswith("@") else _list(value, kind))
-    raise ArgumentError(f"'{spec}' is no argument; write {FORMS}")
+    raise SpecError(f"'{spec}' is no argument; write {FORMS}")
 
 
 def _number(text: str, kind: str) -> int:
     try:
         value = int(text, 0)
     except ValueError:
-        raise ArgumentError(f"'{text}' is not a whole number") from None
-    _check_range(value, kind)
+        raise SpecError(f"'{text}' is not a whole number") from None
+    check_range(value, kind)
     return value
 
 
-def _check_range(value: int, kind: str) -> None:
+def check_range(value: int, kind: str) -> None:
+    """Check that a number is one of a type (a key of DTYPES).
+
+    Raises:
+        ArgumentError: it is not.
+    """
     limits = np.iinfo(DTYPES[kind])
     if not limits.min <= value <= limits.max:
         raise ArgumentError(f"{value} is not an {kind}: they go from {limits.min} to {limits.max}")
@@ -85,7 +95,7 @@ def _check_range(value: int, kind: str) -> None:
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text[:9]) <= MAX_ELEMENTS and len(text) < 9):
-        raise ArgumentError(f"'{text}' is not a number of elements")
+        raise SpecError(f"'{text}' is not a number of elements")
     return int(text)
 
 

@@ -75,14 +75,18 @@ def check_checkpoint(directory: str | os.PathLike[str], machine: MachineDescript
     Raises:
         CheckpointError: it is no checkpoint, or that of another machine.
     """
-    found = checkpoint_machine(directory)
+    difference = machine_difference(checkpoint_machine(directory), machine)
+    if difference is not None:
+        raise CheckpointError(f"'{directory}' is the checkpoint of another machine: {difference}")
+
+
+def machine_difference(first: MachineDescription, second: MachineDescription) -> str | None:
+    """Say in which size two machines differ, or None where programs of one run on the other."""
     for field in dataclasses.fields(MachineDescription):
-        have, want = getattr(found, field.name), getattr(machine, field.name)
-        if field.name not in ("name", "model") and have != want:
-            raise CheckpointError(
-                f"'{directory}' is the checkpoint of another machine: {field.name} is {have}; "
-                f"the program is for machine '{machine.name}', with {want}"
-            )
+        one, other = getattr(first, field.name), getattr(second, field.name)
+        if field.name not in ("name", "model") and one != other:
+            return f"'{first.name}' has {field.name} = {one}, '{second.name}' has {other}"
+    return None
 
 
 def checkpoint_layers(directory: str | os.PathLike[str]) -> int:
@@ -99,19 +103,10 @@ def checkpoint_layers(directory: str | os.PathLike[str]) -> int:
 
 
 def _key(machine: MachineDescription, dtype: str) -> str:
-    from qgpu.backends import machine as machine_package
     from qgpu.backends.transformer import fingerprint
 
     description = json.dumps(dataclasses.asdict(machine), sort_keys=True)
-    parts = [description, dtype, fingerprint(), _sources_digest(Path(machine_package.__path__[0]))]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-
-
-def _sources_digest(package: Path) -> str:
-    digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
+    return hashlib.sha256("\n".join((description, dtype, fingerprint())).encode()).hexdigest()[:16]
 
 
 def _is_complete(directory: Path, machine: MachineDescription) -> bool:

@@ -57,7 +57,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Watch:
-    """Who looks on: `prompt` and `generated` hear how many tokens were taken, `step` of each generated one."""
+    """Who looks on: `prompt` and `generated` get the number of tokens taken, `step` each generated one."""
 
     prompt: Progress | None = None
     generated: Progress | None = None

@@ -3,7 +3,7 @@
 This engine reads config.json and model.safetensors and knows the layers of Qwen3.5 (transformers,
 models/qwen3_5/modeling_qwen3_5.py), not what they were compiled from. It skips only what is exactly zero:
 weights, and the rows of the recurrent state whose key or query entries are. Its sums run over the terms of
-the dense ones in another order; nothing changes by that where every sum is exact, as in a compiled checkpoint.
+the dense ones in another order, which changes nothing where every sum is exact, as in a compiled checkpoint.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SparseMatrix:
 
 
 def _distinct_rows(matrix: Array) -> tuple[list[int], Array]:
-    """Return the rows that differ from all before them, and for each row the number of its like among these."""
+    """Return the rows that differ from all before them, and for each row the number of its like in these."""
     numbers: dict[bytes, int] = {}
     kept: list[int] = []
     copies = np.empty(len(matrix), np.intp)
@@ -304,6 +304,10 @@ class SparseEngine:
 
     def feed(self, tokens: Sequence[int], progress: Progress | None = None) -> int:
         """Append tokens to the sequence; return the argmax of the logits after the last of them."""
+        return int(self.logits(tokens, progress).argmax())
+
+    def logits(self, tokens: Sequence[int], progress: Progress | None = None) -> Array:
+        """Append tokens to the sequence; return the logits after the last of them, float32 [vocabulary]."""
         stream = np.zeros(self._embedding.shape[1], np.float32)
         # exp overflows to infinity where silu is 0, as it does in torch.
         with np.errstate(over="ignore"):
@@ -313,8 +317,7 @@ class SparseEngine:
                     layer.add_to(stream)
                 if progress is not None:
                     progress(1)
-            logits = self._head @ self._norm(stream)[self._head_columns]
-        return int(logits.argmax())
+            return self._head @ self._norm(stream)[self._head_columns]
 
     def recurrent_states(self) -> list[Array]:
         """The recurrent state of each linear-attention layer, float32 [head * key, value]."""

@@ -1,0 +1,227 @@
+"""`qgpu`, which runs compiled kernels."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import click
+
+from qgpu.backends.machine.assembly import program_text
+from qgpu.backends.machine.description import DescriptionError, load_description
+from qgpu.backends.machine.follow import Step
+from qgpu.backends.machine.host import Dim3, Launch, LaunchError, build_launch
+from qgpu.backends.machine.program import Kernel, Program
+from qgpu.backends.machine.verify import ProgramError
+from qgpu.runtime.arguments import (
+    FORMS,
+    Argument,
+    ArgumentError,
+    SpecError,
+    check_arguments,
+    launch_argument,
+    parse_argument,
+    updated,
+)
+from qgpu.runtime.checkpoints import DTYPES, CheckpointError, checkpoint_machine, machine_difference
+from qgpu.runtime.engine import EngineError
+from qgpu.runtime.engines import BACKENDS, make_engine
+from qgpu.runtime.launch import MAX_TOKENS, DifferenceError, Outcome, run
+from qgpu.runtime.programs import choose_kernel, open_program
+from qgpu.runtime.progress import progress
+from qgpu.runtime.results import argument_lines, fault_diagnostic, outcome_object, step_line, summary
+from qgpu.toolchain.diagnostics import failure, reporting
+
+_PROGRAM = "qgpu"
+_REFUSALS = (
+    ArgumentError,
+    CheckpointError,
+    DescriptionError,
+    DifferenceError,
+    EngineError,
+    LaunchError,
+    ProgramError,
+)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Report what the body raises because of its input in one line, and end with exit status 1."""
+    with reporting(_PROGRAM):
+        try:
+            yield
+        except _REFUSALS as error:
+            raise failure(str(error)) from error
+        except OSError as error:
+            place = f"'{error.filename}': " if error.filename else ""
+            raise failure(f"{place}{error.strerror or error}") from error
+
+
+class _Dimensions(click.ParamType):
+    """X, X,Y or X,Y,Z, each at least 1."""
+
+    name = "X[,Y[,Z]]"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int, int]:
+        numbers = str(value).split(",")
+        if len(numbers) > 3 or not all(number.isascii() and number.isdecimal() for number in numbers):
+            self.fail(f"'{value}' is not X, X,Y or X,Y,Z.", param, ctx)
+        x, y, z = ([int(number[:12]) for number in numbers] + [1, 1])[:3]
+        return x, y, z
+
+
+@dataclass(frozen=True)
+class _Engine:
+    """Which engine a command line asks for."""
+
+    backend: str
+    model: str | None
+    dtype: str
+    device: str
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Run kernels on a language model that was compiled to execute them."""
+
+
+@main.command("objdump")
+@click.argument("file")
+def objdump_command(file: str) -> None:
+    """Print the machine code of a program, one line a block."""
+    with _refusing():
+        click.echo(program_text(open_program(file)), nl=False)
+
+
+@main.command("run")
+@click.argument("file")
+@click.option("--kernel", metavar="NAME", help="Kernel to run (default: the only one).")
+@click.option("--grid", type=_Dimensions(), required=True, help="Thread blocks of the grid.")
+@click.option("--block", type=_Dimensions(), required=True, help="Threads of a block.")
+@click.option(
+    "--shared",
+    type=click.IntRange(0),
+    default=0,
+    metavar="BYTES",
+    help="Shared memory beyond what the kernel declares.",
+)
+@click.option("--arg", "specs", metavar="SPEC", multiple=True, help=f"An argument, in order: {FORMS}.")
+@click.option(
+    "--backend", type=click.Choice(list(BACKENDS)), default="weights", show_default=True, help="What runs it."
+)
+@click.option("--model", metavar="DIR", help="Checkpoint to use (default: built once, then cached).")
+@click.option("--machine", metavar="NAME|FILE", help="Machine to compile a source for.")
+@click.option("--dtype", type=click.Choice(DTYPES), default="float32", show_default=True)
+@click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda", "mps"]),
+    default="cpu",
+    show_default=True,
+    help="For weights.",
+)
+@click.option(
+    "--check", is_flag=True, help="Compare every token and buffer with the reference interpreter's."
+)
+@click.option("--trace", is_flag=True, help="Print each generated token to stderr.")
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as one JSON object.")
+@click.option(
+    "--max-tokens", type=click.IntRange(1), default=MAX_TOKENS, show_default=True, help="Give up after these."
+)
+def run_command(
+    file: str,
+    kernel: str | None,
+    grid: Dim3,
+    block: Dim3,
+    shared: int,
+    specs: tuple[str, ...],
+    backend: str,
+    model: str | None,
+    machine: str | None,
+    dtype: str,
+    device: str,
+    check: bool,
+    trace: bool,
+    as_json: bool,
+    max_tokens: int,
+) -> None:
+    """Run a kernel of FILE: a .qbin, or a .cu, .ptx or .ir source, which is compiled first.
+
+    stdout has the arguments after the launch, in order, one line each.
+    """
+    if backend == "reference" and check:
+        raise click.UsageError(
+            "--check compares with the reference; it says nothing about --backend reference."
+        )
+    if backend == "sparse" and dtype != "float32":
+        raise click.UsageError("--backend sparse computes in float32.")
+    with _refusing():
+        arguments = _arguments(specs)
+        program = _program(file, machine, model, kernel)
+        chosen = choose_kernel(program, kernel)
+        check_arguments(chosen, arguments)
+        launch = _launch(program, chosen, grid, block, arguments, shared)
+        outcome = _run(launch, _Engine(backend, model, dtype, device), check, max_tokens, trace)
+        _print(outcome, chosen, arguments, as_json)
+
+
+def _arguments(specs: tuple[str, ...]) -> tuple[Argument, ...]:
+    try:
+        return tuple(map(parse_argument, specs))
+    except SpecError as error:
+        raise click.UsageError(f"--arg: {error}.") from None
+
+
+def _program(file: str, machine: str | None, model: str | None, kernel: str | None) -> Program:
+    """Open a program; a source is compiled for the machine named, or else for the checkpoint's."""
+    described = None if machine is None else load_description(machine)
+    if described is None and model is not None:
+        described = checkpoint_machine(model)
+    program = open_program(file, described, kernel)
+    difference = (
+        None if machine is None or described is None else machine_difference(program.machine, described)
+    )
+    if difference is not None:
+        raise failure(f"compiled for another machine: {difference}", file=file)
+    return program
+
+
+def _launch(
+    program: Program, kernel: Kernel, grid: Dim3, block: Dim3, arguments: tuple[Argument, ...], shared: int
+) -> Launch:
+    contents = [launch_argument(argument) for argument in arguments]
+    return build_launch(program.machine, kernel, grid, block, contents, shared)
+
+
+def _run(launch: Launch, wanted: _Engine, check: bool, limit: int, trace: bool) -> Outcome:
+    engine = make_engine(wanted.backend, launch.machine, wanted.model, wanted.dtype, wanted.device)
+    with progress(len(launch.prompt), _tracer(launch.kernel) if trace else None) as watch:
+        return run(launch, engine, check, limit, watch)
+
+
+def _tracer(kernel: Kernel):
+    count = 0
+
+    def show(step: Step) -> None:
+        nonlocal count
+        count += 1
+        click.echo(step_line(count, step, kernel), err=True)
+
+    return show
+
+
+def _print(outcome: Outcome, kernel: Kernel, arguments: tuple[Argument, ...], as_json: bool) -> None:
+    after = [updated(*pair) for pair in zip(arguments, outcome.buffers, strict=True)]
+    if as_json:
+        click.echo(json.dumps(outcome_object(outcome, after)))
+    elif not outcome.fault:
+        for line in argument_lines(kernel, after):
+            click.echo(line)
+    click.echo(summary(outcome), err=True)
+    sys.stdout.flush()
+    if outcome.fault:
+        raise fault_diagnostic(outcome.fault)

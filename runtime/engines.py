@@ -1,0 +1,49 @@
+"""Make the engine that a back end's name asks for."""
+
+from __future__ import annotations
+
+import os
+
+from qgpu.backends.machine.description import MachineDescription
+from qgpu.runtime.checkpoints import built_checkpoint, check_checkpoint
+from qgpu.runtime.engine import Engine, ReferenceEngine
+
+BACKENDS = {
+    "reference": "the reference interpreter, without a model",
+    "weights": "the stock transformer",
+    "sparse": "the checkpoint's non-zeros, without the transformer",
+}
+
+
+def make_engine(
+    backend: str,
+    machine: MachineDescription,
+    model: str | os.PathLike[str] | None = None,
+    dtype: str = "float32",
+    device: str = "cpu",
+) -> Engine:
+    """Make an engine for a machine.
+
+    Args:
+        backend: one of BACKENDS.
+        model: the checkpoint to use; None builds it, or takes it from the cache.
+        dtype, device: for `weights`: torch's.
+
+    Raises:
+        CheckpointError: the checkpoint is none, or that of another machine, or cannot be built.
+        EngineError: it cannot be loaded.
+        OSError: the cache cannot be written.
+    """
+    if backend == "reference":
+        return ReferenceEngine(machine)
+    if model is None:
+        model = built_checkpoint(machine, dtype)
+    else:
+        check_checkpoint(model, machine)
+    if backend == "sparse":
+        from qgpu.runtime.sparse import SparseEngine
+
+        return SparseEngine(model)
+    from qgpu.runtime.stock import StockEngine
+
+    return StockEngine(model, dtype, device)

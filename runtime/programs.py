@@ -1,0 +1,76 @@
+"""Open what a launch is asked for: a compiled program, or a source that is compiled first."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from qgpu.backends.machine.description import DEFAULT, MachineDescription
+from qgpu.backends.machine.program import Kernel, Program
+from qgpu.backends.machine.qbin import MAGIC, QbinError, program_from_bytes
+from qgpu.toolchain.compile import LANGUAGES, CompileOptions, compile_source, plain_name
+from qgpu.toolchain.diagnostics import failure
+
+SUFFIX = ".qbin"
+
+
+def open_program(
+    path: str | os.PathLike[str], machine: MachineDescription | None = None, kernel: str | None = None
+) -> Program:
+    """Return the program in a file: a `.qbin`, or a source in one of the toolchain's languages.
+
+    Args:
+        machine: what a source is compiled for (the default machine if None).
+        kernel: the only kernel of a source that is needed, by its plain or full name.
+
+    Raises:
+        DiagnosticError: the file cannot be read, is damaged, or does not compile.
+    """
+    name, data = os.fspath(path), read_file(path)
+    language = Path(path).suffix.removeprefix(".")
+    if data.startswith(MAGIC) or language not in LANGUAGES:
+        return _decoded(name, data)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise failure(f"not a text file: byte {error.start} is not UTF-8", file=name) from None
+    options = CompileOptions(kernels=None if kernel is None else (kernel,))
+    return compile_source(text, name, language, machine or DEFAULT, options)
+
+
+def read_file(path: str | os.PathLike[str]) -> bytes:
+    """Return the content of a file.
+
+    Raises:
+        DiagnosticError: it cannot be read.
+    """
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise failure(f"cannot read '{os.fspath(path)}': {error.strerror or error}") from None
+
+
+def _decoded(name: str, data: bytes) -> Program:
+    try:
+        return program_from_bytes(data)
+    except QbinError as error:
+        raise failure(str(error), file=name) from None
+
+
+def choose_kernel(program: Program, name: str | None) -> Kernel:
+    """Return a program's kernel of that name, plain or mangled; its only one where no name is given.
+
+    Raises:
+        DiagnosticError: there is none of that name, or several.
+    """
+    kernels = {kernel.name: kernel for kernel in program.kernels}
+    if name in kernels:
+        return kernels[name]
+    found = [kernel for kernel in program.kernels if name is None or plain_name(kernel.name) == name]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(kernels) or "none"
+    if name is not None and not found:
+        raise failure(f"no kernel '{name}'", f"there are: {known}")
+    what = "several kernels" if name is None else f"several kernels are called '{name}'"
+    raise failure(f"{what}: choose one by its full name with --kernel", f"there are: {known}")

@@ -1,0 +1,99 @@
+"""What a launch's outcome looks like: lines for people, one object for programs, a diagnostic for a fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from qgpu.backends.machine.follow import Fault, Step
+from qgpu.backends.machine.program import Kernel
+from qgpu.runtime.arguments import Argument, argument_values
+from qgpu.runtime.launch import Outcome
+from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, note
+
+_MEANINGS = {
+    "out-of-bounds": "access outside its buffer",
+    "misaligned": "access that is not aligned to its width",
+    "barrier": "barrier that not every thread of the block reaches",
+    "trap": "trap",
+    "assert": "assertion failed",
+}
+"""What a fault's kind means, for its diagnostic."""
+
+
+def argument_lines(kernel: Kernel, arguments: Sequence[Argument]) -> Iterator[str]:
+    """One line an argument: `c = [5, 7, 9]`."""
+    for parameter, argument in zip(kernel.parameters, arguments, strict=True):
+        yield f"{parameter.name} = {argument_values(argument)}"
+
+
+def outcome_object(outcome: Outcome, arguments: Sequence[Argument]) -> dict[str, Any]:
+    """The outcome as plain data; `args` is None after a fault."""
+    return {
+        "args": None if outcome.fault else [argument_values(argument) for argument in arguments],
+        "prompt_tokens": len(outcome.launch.prompt),
+        "generated_tokens": len(outcome.generated),
+        "compiled_layers": outcome.layers,
+        "layer_passes": outcome.layer_passes,
+        "tokens_per_second": round(outcome.tokens_per_second, 3),
+        "checked": outcome.checked or None,
+        "fault": None if outcome.fault is None else _fault_object(outcome.fault),
+    }
+
+
+def _fault_object(fault: Fault) -> dict[str, Any]:
+    return {
+        "kind": fault.kind,
+        "thread": list(fault.thread),
+        "block": None if fault.block is None else list(fault.block),
+        "file": fault.line.file,
+        "line": fault.line.line,
+        "column": fault.line.column,
+    }
+
+
+def summary(outcome: Outcome) -> str:
+    """One line on what a launch took."""
+    generated = f"{len(outcome.generated)} generated"
+    if outcome.layers is not None:
+        generated += f" x {outcome.layers} layers = {outcome.layer_passes} layer passes"
+    parts = [
+        f"{len(outcome.launch.prompt)} prompt tokens in {outcome.prompt_seconds:.1f} s",
+        generated,
+        f"{outcome.tokens_per_second:.1f} tokens/s",
+    ]
+    if outcome.checked:
+        parts.append("every token equal to the reference")
+    return ", ".join(parts)
+
+
+def step_line(number: int, step: Step, kernel: Kernel) -> str:
+    """One generated token: its number, its text, where it was made, and that block's source line."""
+    block = step.place.block
+    line = kernel.lines[block] if block < len(kernel.lines) else None
+    source = f"  # {line.file}:{line.line}" if line is not None and line.line else ""
+    return f"{number:>6}  {step}{source}"
+
+
+def fault_diagnostic(fault: Fault) -> DiagnosticError:
+    """The diagnostic of a fault, with the source line where its file can be read."""
+    block = "" if fault.block is None else f" of block {_triple(fault.block)}"
+    where = note(f"in thread {_triple(fault.thread)}{block}")
+    message = f"{fault.kind}: {_MEANINGS[fault.kind]}"
+    place = fault.line
+    if not place.line:
+        return DiagnosticError(Diagnostic(message=message, notes=(where,)))
+    source = Source(place.file, _text(place.file))
+    return DiagnosticError(source.diagnostic(message, place.line, place.column, notes=(where,)))
+
+
+def _triple(numbers: tuple[int, int, int]) -> str:
+    return f"({', '.join(map(str, numbers))})"
+
+
+def _text(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8", errors="replace")
+    except (OSError, ValueError):
+        return ""
