@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from qgpu.backends import transformer
+from qgpu.backends.machine.description import MachineDescription
+from qgpu.backends.transformer.schedule import ScheduleError
 from qgpu.toolchain import compile as pipeline
 from qgpu.toolchain import driver
 
@@ -179,6 +182,48 @@ def test_warnings_go_to_stderr(kernel: Path) -> None:
     assert result.exit_code == 0
     assert "warning: variable" in result.stderr and "1 warning generated." in result.stderr
     assert "warning" not in result.stdout
+
+
+# --------------------------------------------------------------------- weights
+
+
+def fake_emitter(error: Exception | None = None):
+    def emit_checkpoint(machine: MachineDescription, directory: str, dtype: str) -> None:
+        Path(directory, "config.json").write_text(f"{machine.name} {dtype}")
+        if error is not None:
+            raise error
+
+    return emit_checkpoint
+
+
+def test_weights_replace_files_of_their_names(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transformer, "emit_checkpoint", fake_emitter())
+    Path("out").mkdir()
+    Path("out/notes.txt").write_text("mine")
+    Path("out/config.json").write_text("old")
+    result = qgpuc("--emit-weights", "-o", "out", "--machine", "small", "--dtype", "bfloat16")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    assert sorted(os.listdir("out")) == ["config.json", "notes.txt"]
+    assert Path("out/config.json").read_text() == "small bfloat16"
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ScheduleError("too wide"), "qgpuc: error: the machine does not fit its model: too wide"),
+        (OSError(28, "No space left on device"), "qgpuc: error: cannot write 'out': No space left on device"),
+    ],
+)
+def test_weights_that_fail_leave_the_folder_as_it_was(
+    kernel: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, message: str
+) -> None:
+    monkeypatch.setattr(transformer, "emit_checkpoint", fake_emitter(error))
+    Path("out").mkdir()
+    Path("out/config.json").write_text("old")
+    result = qgpuc("--emit-weights", "-o", "out")
+    assert (result.exit_code, result.stderr.split("\n")[0]) == (1, message)
+    assert os.listdir("out") == ["config.json"]
+    assert Path("out/config.json").read_text() == "old"
 
 
 # ------------------------------------------------------------------------ rest

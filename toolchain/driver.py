@@ -183,12 +183,27 @@ def _write_weights(file: str | None, output: str | None, machine: str, dtype: st
     if output is None:
         raise click.UsageError("--emit-weights needs a folder: -o DIR.")
     with reporting(_PROGRAM):
-        from qgpu.backends.transformer import emit_checkpoint
+        _emit_weights(_machine(machine), Path(output), dtype)
 
-        try:
-            emit_checkpoint(_machine(machine), output, dtype)
-        except (ValueError, OSError) as error:
-            raise failure(str(error), file=output) from error
+
+def _emit_weights(machine: "MachineDescription", folder: Path, dtype: str) -> None:
+    """Write a checkpoint into a folder, which gets its files only when all of them are complete."""
+    from tempfile import TemporaryDirectory
+
+    from qgpu.backends.transformer import emit_checkpoint
+    from qgpu.backends.transformer.allocate import AllocationError
+    from qgpu.backends.transformer.schedule import ScheduleError
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".qgpuc-", dir=folder) as temporary:
+            emit_checkpoint(machine, temporary, dtype)
+            for file in Path(temporary).iterdir():
+                file.replace(folder / file.name)
+    except (ScheduleError, AllocationError) as error:
+        raise failure(f"the machine does not fit its model: {error}") from None
+    except OSError as error:
+        raise failure(f"cannot write '{folder}': {error.strerror}") from None
 
 
 def _language_of(file: str) -> str:
