@@ -9,17 +9,38 @@ a.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import replace
 
 from qgpu.toolchain.codegen.inline import is_inversion
 from qgpu.toolchain.codegen.lowering import Lowered
-from qgpu.toolchain.codegen.nodes import Condition, Node, NodeGuard, Operand
+from qgpu.toolchain.codegen.nodes import EQUAL, GREATER, LESS, Condition, Node, NodeGuard, Operand, Slot
 from qgpu.toolchain.codegen.places import count_users
 from qgpu.toolchain.codegen.regions import Region
 
 _AND, _OR = 0xC0, 0xFC
 _DUAL = {_AND: _OR, _OR: _AND}
+
+
+def test_differences(lowered: Lowered) -> None:
+    """Turn a = b into a - b = 0 where the difference is computed anyway."""
+    for region in lowered.regions:
+        differences = {_difference_of(node): node for node in region.nodes if node.kind == "value"}
+        for node in region.nodes:
+            x, y, _ = node.expression.operands
+            found = differences.get((x, y)) or differences.get((y, x))
+            earlier = found is not None and region.nodes.index(found) < region.nodes.index(node)
+            if (
+                earlier
+                and node.expression.op == "cmp"
+                and node.expression.relation in (EQUAL, LESS | GREATER)
+            ):
+                node.expression = replace(node.expression, x=found, y=0)
+
+
+def _difference_of(node: Node) -> tuple[Operand, Operand] | None:
+    x, y, z = node.expression.operands
+    return (z, x) if node.expression.op == "mad" and y == 0xFFFFFFFF else None
 
 
 def orient_conditions(lowered: Lowered) -> None:
@@ -92,12 +113,17 @@ def _turned(
     return condition, polarity is not (condition is inverted)
 
 
-def join_condition(node: Node, region: Region, computed: Container[Node], owners: Container[Node]) -> bool:
+def join_condition(
+    node: Node, region: Region, computed: Mapping[Node, Node], owners: Container[Node]
+) -> bool:
     """Turn `a and b` into b under the guard a, over a, if nothing else uses them; returns whether it did."""
     expression = node.expression
     if expression.op != "lop3" or expression.lut not in _DUAL or expression.z != 0 or node.uniform:
         return False
     if node.over or node.guard or (expression.lut == _OR and node in owners):
+        return False
+    set_ = computed.get(node)
+    if set_ and not _may_narrow(set_.slot, region, expression.lut):
         return False
     for base, over in (expression.operands[:2], expression.operands[1::-1]):
         if _may_join(base, node, computed) and _may_join(over, node, computed):
@@ -108,6 +134,12 @@ def join_condition(node: Node, region: Region, computed: Container[Node], owners
                 node.expression = over.expression
                 return True
     return False
+
+
+def _may_narrow(slot: Slot | None, region: Region, lut: int) -> bool:
+    """Whether a slot may be written by both steps: if it guards them, the first must only take lanes away."""
+    polarities = [polarity for condition, polarity in region.guard if condition is slot]
+    return not polarities or (all(polarities) and lut == _AND)
 
 
 def _may_join(operand: Operand, node: Node, computed: Container[Node]) -> bool:

@@ -6,13 +6,14 @@ from qgpu.backends.machine.description import MachineDescription
 from qgpu.backends.machine.program import Kernel, Program
 from qgpu.ir import Function, Module
 from qgpu.toolchain.codegen.allocate import allocate
-from qgpu.toolchain.codegen.conditions import orient_conditions
+from qgpu.toolchain.codegen.conditions import orient_conditions, test_differences
 from qgpu.toolchain.codegen.emission import emit_kernel
 from qgpu.toolchain.codegen.flow import Linker
 from qgpu.toolchain.codegen.lowering import check_function, lower
 from qgpu.toolchain.codegen.places import Decisions, RetryError, place
 from qgpu.toolchain.codegen.schedule import Scheduler
 from qgpu.toolchain.codegen.selection import Selector
+from qgpu.toolchain.codegen.selections import sink_operations
 from qgpu.toolchain.codegen.tiles import Tile
 
 
@@ -29,7 +30,9 @@ def generate_kernel(function: Function, machine: MachineDescription) -> Kernel:
     """Generate one kernel; see `generate`."""
     check_function(function)
     lowered = lower(function)
+    test_differences(lowered)
     orient_conditions(lowered)
+    sink_operations(lowered)
     decisions = Decisions()
     while True:
         places = place(lowered, decisions)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from qgpu.toolchain.codegen.places import overlap
 from qgpu.toolchain.codegen.registers import Guard, GuardLiteral, Register
@@ -24,21 +25,49 @@ _MANY = 12
 """A register live for more sets of lanes than this is taken to be live for all."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Edge:
+    """A way from a tile to another: `nobody` are lanes of which there are none when it is taken."""
+
+    source: Tile
+    nobody: Lanes | None = None
+
+
+def _edges_to(tiles: Sequence[Tile]) -> dict[Tile, list[_Edge]]:
+    edges: dict[Tile, list[_Edge]] = {tile: [] for tile in tiles}
+    for tile in tiles:
+        if tile.next is not None:
+            edges[tile.next].append(_Edge(tile, _voters(tile) if tile.taken is not tile.next else None))
+        if tile.taken is not None:
+            edges[tile.taken].append(_Edge(tile))
+    return edges
+
+
+def _voters(tile: Tile) -> Lanes | None:
+    """The lanes that would have made a branch taken, by the predicates after it, if that can be said."""
+    if tile.taken is None or tile.scalar:
+        return None
+    constant = tile.routing.expression.moved
+    if isinstance(constant, int) and constant:
+        return frozenset(tile.guard) if tile.predicate is None else None
+    own = GuardLiteral(tile.predicate, True) if tile.predicate else None
+    if own is None or ~own in tile.guard:
+        return None
+    return frozenset((*tile.guard, own))
+
+
 def live_after(tiles: Sequence[Tile]) -> dict[Tile, Live]:
     """The registers that are live after each tile; pinned ones, which always are, are left out.
 
     Every read is followed backwards until writes have covered its lanes, or to where that was done before.
     """
     after: dict[Tile, Live] = {tile: {} for tile in tiles}
-    predecessors: dict[Tile, list[Tile]] = {tile: [] for tile in tiles}
-    for tile in tiles:
-        for successor in tile.successors:
-            predecessors[successor].append(tile)
+    edges = _edges_to(tiles)
     single = _written_once(tiles)
     for tile in tiles:
         for register, lanes in _reads(tile):
             if not register.pinned:
-                _follow(register, tile, lanes, after, predecessors, register in single)
+                _follow(register, tile, lanes, after, edges, register in single)
     return after
 
 
@@ -47,21 +76,23 @@ def _follow(
     reader: Tile,
     lanes: Lanes,
     after: dict[Tile, Live],
-    predecessors: dict[Tile, list[Tile]],
+    edges: dict[Tile, list[_Edge]],
     single: bool,
 ) -> None:
     pending = [(reader, lanes)]
     while pending:
         tile, wanted = pending.pop()
-        for previous in predecessors[tile]:
-            known = after[previous].setdefault(register, [])
-            if not _added(known, wanted):
+        for edge in edges[tile]:
+            previous = edge.source
+            if edge.nobody is not None and edge.nobody <= wanted:
                 continue
-            passed = forget(wanted, previous)
-            if register not in written(previous):
-                pending.append((previous, passed))
-            elif not (single or previous.scalar):
-                pending += [(previous, rest) for rest in _difference(passed, previous.guard)]
+            if not _added(after[previous].setdefault(register, []), wanted):
+                continue
+            for passed in _before(wanted, previous):
+                if register not in written(previous):
+                    pending.append((previous, passed))
+                elif not (single or previous.scalar):
+                    pending += [(previous, rest) for rest in _difference(passed, previous.guard)]
 
 
 def _added(known: list[Lanes], lanes: Lanes) -> bool:
@@ -92,6 +123,17 @@ def forget(lanes: Lanes, tile: Tile) -> Lanes:
     if predicate is None or not any(literal.register is predicate for literal in lanes):
         return lanes
     return frozenset(literal for literal in lanes if literal.register is not predicate)
+
+
+def _before(lanes: Lanes, tile: Tile) -> Iterator[Lanes]:
+    """Lanes in terms of the predicates before a tile: those for which it wrote one, and the others."""
+    rest = forget(lanes, tile)
+    if rest is lanes:
+        yield lanes
+        return
+    if overlap_lanes(rest, tile.guard):
+        yield rest.union(tile.guard)
+    yield from _difference(lanes, tile.guard)
 
 
 def _difference(lanes: Lanes, guard: Guard) -> Iterator[Lanes]:

@@ -39,7 +39,7 @@ from qgpu.toolchain.codegen.nodes import (
     Term,
     move,
 )
-from qgpu.toolchain.codegen.pointers import Buffer, PointerShapes
+from qgpu.toolchain.codegen.pointers import Buffer, PointerShapes, Shape
 from qgpu.toolchain.codegen.refuse import refuse, refuse_instruction
 from qgpu.toolchain.codegen.regions import Emitter, Region, is_uniform
 from qgpu.toolchain.codegen.registers import Register
@@ -73,12 +73,11 @@ class Lowered:
 
 @dataclass(frozen=True)
 class _PointerSlot:
-    """A slot of pointers: the offset in `unit` bytes, and the descriptor where it is not always the same."""
+    """A slot of pointers: slots for the descriptor and the offset, where these are not always the same."""
 
-    offset: Slot
-    unit: int
+    shape: Shape
+    offset: Slot | None
     descriptor: Slot | None
-    buffer: Buffer | None
 
 
 def lower(function: Function) -> Lowered:
@@ -285,17 +284,24 @@ class _Lowering:
         shape = self.shapes.of(instruction)
         condition = self._arg(instruction.operands[0])
         pair = [self._pointer(operand) for operand in instruction.operands[1:]]
-        a, b = (offset_in(pointer, shape.unit, self.emitter) for pointer in pair)
-        offset = self.emitter.value(Expression("select", a, b, condition))
-        if shape.buffer:
-            descriptor: Arg = self._descriptor(shape.buffer)
-        else:
+        offset = descriptor = None
+        if shape.offset is None:
+            a, b = (offset_in(pointer, shape.unit, self.emitter) for pointer in pair)
+            offset = self.emitter.value(Expression("select", a, b, condition))
+        if shape.buffer is None:
             a, b = (pointer.descriptor for pointer in pair)
             descriptor = self.emitter.value(Expression("select", a, b, condition))
-        self.pointers[instruction] = self._at(descriptor, pair[0].space, offset, shape.unit)
+        self.pointers[instruction] = self._shaped(shape, descriptor, offset)
 
-    def _at(self, descriptor: Arg, space: str, offset: Arg, unit: int) -> Pointer:
-        return moved(Pointer(descriptor, space), offset, unit, 0, unsigned=False)
+    def _shaped(self, shape: Shape, descriptor: Arg | None, offset: Arg | None) -> Pointer:
+        """The pointer of a shape, with what the shape leaves open."""
+        if descriptor is None:
+            assert shape.buffer
+            descriptor = self._descriptor(shape.buffer)
+        pointer = Pointer(descriptor, shape.buffer.space if shape.buffer else "any")
+        if offset is None:
+            return replace(pointer, displacement=shape.offset or 0)
+        return moved(pointer, offset, shape.unit, 0, unsigned=False)
 
     # Memory
 
@@ -366,9 +372,10 @@ class _Lowering:
 
     def _pointer_slot(self, instruction: Instruction, uniform: bool) -> None:
         shape = self.shapes.of(instruction)
-        descriptor = None if shape.buffer else self._new_slot(f"{instruction.name}.buffer", uniform)
-        offset = self._new_slot(f"{instruction.name}.offset", uniform)
-        self.pointer_slots[instruction] = _PointerSlot(offset, shape.unit, descriptor, shape.buffer)
+        name = instruction.name
+        descriptor = None if shape.buffer else self._new_slot(f"{name}.buffer", uniform)
+        offset = self._new_slot(f"{name}.offset", uniform) if shape.offset is None else None
+        self.pointer_slots[instruction] = _PointerSlot(shape, offset, descriptor)
 
     def _lower_set(self, instruction: Instruction) -> None:
         slot, value = instruction.operands
@@ -381,8 +388,8 @@ class _Lowering:
             self._set_induction(slot, self.inductions[slot], instruction)
             return
         pair, pointer = self.pointer_slots[slot], self._pointer(value)
-        offset = offset_in(pointer, pair.unit, self.emitter)
-        self._set(pair.offset, offset)
+        if pair.offset:
+            self._set(pair.offset, offset_in(pointer, pair.shape.unit, self.emitter))
         if pair.descriptor:
             self._set(pair.descriptor, pointer.descriptor)
 
@@ -400,12 +407,9 @@ class _Lowering:
             self._get_induction(instruction, self.inductions[slot])
             return
         pair = self.pointer_slots[slot]
-        descriptor = self._descriptor(pair.buffer) if pair.buffer else None
-        if descriptor is None:
-            assert pair.descriptor
-            descriptor = self._get(pair.descriptor, uniform)
-        space = pair.buffer.space if pair.buffer else "any"
-        self.pointers[instruction] = self._at(descriptor, space, self._get(pair.offset, uniform), pair.unit)
+        descriptor = self._get(pair.descriptor, uniform) if pair.descriptor else None
+        offset = self._get(pair.offset, uniform) if pair.offset else None
+        self.pointers[instruction] = self._shaped(pair.shape, descriptor, offset)
 
     def _get(self, slot: Slot, uniform: bool) -> Node:
         node = self.emitter.add("get", move(slot.data), uniform)
@@ -448,7 +452,8 @@ class _Lowering:
         )
         if pointer.displacement == 0 and (simple or not pointer.terms):
             return pointer
-        return self._at(pointer.descriptor, pointer.space, offset_in(pointer, unit, self.emitter), unit)
+        offset = offset_in(pointer, unit, self.emitter)
+        return moved(Pointer(pointer.descriptor, pointer.space), offset, unit, 0, unsigned=False)
 
     def _get_induction(self, instruction: Instruction, induction: Induction) -> None:
         slot = instruction.operands[0]

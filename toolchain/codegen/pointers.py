@@ -22,10 +22,17 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Shape:
-    """What is known of a pointer: its buffer (None: one of several), and its offset's unit, 4 or 1 bytes."""
+    """What is known of a pointer.
+
+    Attributes:
+        buffer: where it points, or None for one of several buffers.
+        unit: 4 or 1, the bytes that its offset is counted in.
+        offset: the offset in bytes, or None where it is not always the same.
+    """
 
     buffer: Buffer | None
     unit: int
+    offset: int | None = None
 
 
 class PointerShapes:
@@ -59,7 +66,7 @@ class PointerShapes:
         if isinstance(pointer.type, SlotType):
             return self._slots.get(pointer)
         if isinstance(pointer, Argument):
-            return Shape(Buffer("global", pointer.index), 4)
+            return Shape(Buffer("global", pointer.index), 4, 0)
         if not isinstance(pointer, Instruction):
             return None
         return self._instruction_shape(pointer)
@@ -67,18 +74,27 @@ class PointerShapes:
     def _instruction_shape(self, pointer: Instruction) -> Shape | None:
         match pointer.op:
             case "param":
-                return Shape(Buffer("global", pointer.attrs["index"]), 4)
+                return Shape(Buffer("global", pointer.attrs["index"]), 4, 0)
             case "addrof":
                 array = self._function.array(pointer.attrs["name"])
                 return Shape(Buffer(array.space), 4 if array.align % 4 == 0 else 1)
             case "ptradd":
                 base = self._shape(pointer.operands[0])
-                return base and Shape(base.buffer, base.unit if moves_by_words(pointer) else 1)
+                return base and _moved(base, pointer)
             case "select":
                 return _join(*map(self._shape, pointer.operands[1:]))
             case "get":
                 return self._slots.get(pointer.operands[0])
         return None
+
+
+def _moved(base: Shape, addition: Instruction) -> Shape:
+    index, attrs = addition.operands[1], addition.attrs
+    offset = None
+    if base.offset is not None and isinstance(index, Constant):
+        number = index.signed if attrs["signed"] else index.value
+        offset = base.offset + number * attrs["scale"] + attrs["disp"]
+    return Shape(base.buffer, base.unit if moves_by_words(addition) else 1, offset)
 
 
 def moves_by_words(addition: Instruction) -> bool:
@@ -92,4 +108,5 @@ def moves_by_words(addition: Instruction) -> bool:
 def _join(a: Shape | None, b: Shape | None) -> Shape | None:
     if a is None or b is None:
         return a or b
-    return Shape(a.buffer if a.buffer == b.buffer else None, min(a.unit, b.unit))
+    buffer = a.buffer if a.buffer == b.buffer else None
+    return Shape(buffer, min(a.unit, b.unit), a.offset if a.offset == b.offset else None)

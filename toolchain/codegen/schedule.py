@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from qgpu.ir.analysis.graph import strongly_connected_components
 from qgpu.toolchain.codegen.nodes import Condition, Node, NodeGuard, Slot
-from qgpu.toolchain.codegen.places import Decisions, Places, RetryError
+from qgpu.toolchain.codegen.places import Decisions, Places, RetryError, overlap
 from qgpu.toolchain.codegen.regions import Region
-from qgpu.toolchain.codegen.selection import Draft, interferes
+from qgpu.toolchain.codegen.selection import Draft, interferes, narrowing_set
 
 
 @dataclass(eq=False)
@@ -56,9 +56,11 @@ class Scheduler:
     def _order_operands(self) -> None:
         for draft in self.drafts:
             read = [*draft.leaves, *(c for c, _ in self._guard(draft) if isinstance(c, Node))]
-            for node in (*read, *filter(None, [draft.root.over])):
+            for node in read:
                 if node in self.draft_of:
                     self._before(self.draft_of[node], draft)
+            if draft.root.over in self.draft_of:
+                self._all_before([self.draft_of[draft.root.over]], [draft])
 
     def _guard(self, draft: Draft) -> NodeGuard:
         if draft.root.uniform:
@@ -106,27 +108,51 @@ class Scheduler:
                     self._all_before(writes.drafts[version - 1], [draft])
 
     def _all_before(self, earlier: list[Draft], later: list[Draft]) -> None:
+        """Order writes and reads of a register, but for those of different lanes."""
         for first in earlier:
             for second in later:
-                self._before(first, second)
+                if overlap(self._stable_guard(first), self._stable_guard(second)):
+                    self._before(first, second)
+
+    def _stable_guard(self, draft: Draft) -> NodeGuard:
+        """The guard's conditions that no block of the region but their own writes."""
+        return tuple(
+            (condition, polarity)
+            for condition, polarity in self._guard(draft)
+            if isinstance(condition, Node) and condition.slot is None
+        )
 
     def _read_slots(self, draft: Draft) -> Iterator[tuple[Slot, int]]:
         """The slots that a draft reads, each with the number of sets of it that come before in the region."""
-        for node in (*draft.leaves, *(condition for condition, _ in self._guard(draft))):
-            found = self._slot_version(node)
-            if found:
-                yield found
+        for node in draft.leaves:
+            yield from self._slot_version(node)
+        written = self._narrowed(draft)
+        for condition, _ in self._guard(draft):
+            yield from ((slot, v) for slot, v in self._slot_version(condition) if slot is not written)
 
-    def _slot_version(self, read: Condition) -> tuple[Slot, int] | None:
+    def _narrowed(self, draft: Draft) -> Slot | None:
+        """A slot of the guard that a block need not read before it is written: the lanes left are its lanes.
+
+        That is the slot whose first step a joined condition follows (`join_condition`), and the slot that is
+        set to the condition of a branch on its own: then the branch is for the lanes that are left.
+        """
+        set_ = (
+            self.places.computed.get(draft.root)
+            if draft.root.over
+            else narrowing_set(draft.root, self.region)
+        )
+        return set_.slot if set_ else None
+
+    def _slot_version(self, read: Condition) -> Iterator[tuple[Slot, int]]:
         if isinstance(read, Slot):
-            return read, 0
+            yield read, 0
+            return
         local = read.block is self.region.block
         if read in self.places.aliases and read.slot:
-            return read.slot, self._sets_before(read) if local else 0
+            yield read.slot, self._sets_before(read) if local else 0
         set_ = self.places.computed.get(read)
         if set_ and set_.slot:
-            return set_.slot, self.writes[set_.slot].sets.index(set_) + 1 if local else 0
-        return None
+            yield set_.slot, self.writes[set_.slot].sets.index(set_) + 1 if local else 0
 
     def _sets_before(self, get: Node) -> int:
         assert get.slot

@@ -30,7 +30,8 @@ from qgpu.toolchain.codegen.places import Decisions, Places, RetryError
 from qgpu.toolchain.codegen.regions import Region
 from qgpu.toolchain.codegen.registers import Register
 from qgpu.toolchain.codegen.routing import Routing, route_with_constants
-from qgpu.toolchain.codegen.splitting import prefers_overwriting, split
+from qgpu.toolchain.codegen.selections import prefers_overwriting
+from qgpu.toolchain.codegen.splitting import split
 
 SCALAR_COST = 2
 
@@ -209,7 +210,7 @@ class Selector:
     def _may_cover(self, draft: Draft, node: Node, region: Region) -> bool:
         if node.kind not in ("value", "load") or node.block is not region.block or node.predicate:
             return False
-        if node.over or node in self.owners or (node.access and draft.root.guard is not None):
+        if node.over or node.guard or node in self.owners or (node.access and draft.root.guard is not None):
             return False
         alone = set(node.users) <= set(draft.covers) and node not in self.places.computed
         if not alone and not self._may_share(draft, node, region):
@@ -273,6 +274,17 @@ def with_registers(access: Access) -> Access:
     """The access with the registers of the nodes that it reads."""
     terms = tuple(replace(term, value=_arg_register(term.value)) for term in access.terms)
     return replace(access, descriptor=_arg_register(access.descriptor), terms=terms)
+
+
+def narrowing_set(branch: Node, region: Region) -> Node | None:
+    """The set that gives a slot of the region's own guard the branch's condition, if there is one."""
+    condition = branch.expression.moved
+    if branch.kind != "branch" or not isinstance(condition, Node):
+        return None
+    for node in region.nodes:
+        if node.kind == "set" and node.expression.moved is condition and (node.slot, True) in region.guard:
+            return node
+    return None
 
 
 def interferes(a: Node, b: Node) -> bool:

@@ -1,20 +1,20 @@
 """Splitting: what to do with a node that no block can compute at once.
 
 Offsets of two indices are added up first; a bitwise function of three thread registers takes steps of two; a
-selection becomes a copy, and over it the other value under a guard.
+selection becomes two guarded blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
 from dataclasses import replace
 
 from qgpu.toolchain.codegen.arithmetic import logic, product, total
-from qgpu.toolchain.codegen.nodes import Access, Arg, Expression, Node, Operand, Term, move
+from qgpu.toolchain.codegen.nodes import Access, Arg, Expression, Node, Term
 from qgpu.toolchain.codegen.places import RetryError
 from qgpu.toolchain.codegen.refuse import refuse
-from qgpu.toolchain.codegen.regions import Region, is_uniform
+from qgpu.toolchain.codegen.regions import Region
 from qgpu.toolchain.codegen.registers import Register
+from qgpu.toolchain.codegen.selections import overwrite, step_of
 
 
 def split(node: Node, region: Region) -> list[Node]:
@@ -25,7 +25,7 @@ def split(node: Node, region: Region) -> list[Node]:
         RetryError: the steps need a predicate that has no place yet.
     """
     if node.expression.op == "select":
-        steps = _overwriting(node, region)
+        steps = overwrite(node, region)
     elif node.expression.op == "lop3":
         steps = _logic_steps(node)
     elif node.access and len(node.access.terms) > 1:
@@ -57,13 +57,6 @@ def _recount(region: Region) -> None:
         node.users = {user: None for user in node.users if node in user.nodes}
 
 
-def _step(node: Node, expression: Expression) -> Node:
-    uniform = all(is_uniform(operand) for operand in expression.operands)
-    step = Node("value", expression, node.block, node.loc, uniform=uniform)
-    step.data = Register("uniform" if uniform else "thread", "step")
-    return step
-
-
 def _offset_steps(node: Node, access: Access) -> list[Node]:
     a, b = access.terms
     unit = min(a.scale, b.scale)
@@ -71,9 +64,9 @@ def _offset_steps(node: Node, access: Access) -> list[Node]:
     parts: list[Arg] = []
     for term in (a, b):
         scaled = term.scale != unit
-        steps += [_step(node, product(term.value, term.scale // unit))] if scaled else []
+        steps += [step_of(node, product(term.value, term.scale // unit))] if scaled else []
         parts.append(steps[-1] if scaled else term.value)
-    steps.append(_step(node, total(*parts)))
+    steps.append(step_of(node, total(*parts)))
     node.access = replace(access, terms=(Term(steps[-1], unit),))
     return steps
 
@@ -82,20 +75,20 @@ def _logic_steps(node: Node) -> list[Node]:
     """f(x, y, z) = f0(x, y) ^ ((f0 ^ f1)(x, y) & z), where f0 and f1 are f at z = 0 and z = 1 (Shannon)."""
     x, y, z = node.expression.operands
     at_0, at_1 = _cofactor(node.expression.lut, 0), _cofactor(node.expression.lut, 1)
-    differ = _step(node, Expression("lop3", x, y, 0, lut=at_0 ^ at_1))
+    differ = step_of(node, Expression("lop3", x, y, 0, lut=at_0 ^ at_1))
     if at_0 in (0x00, 0xFF):
         node.expression = replace(logic("and", differ, z), lut=0xC0 ^ at_0)
         return [differ]
     if at_0 ^ at_1 == 0xFF:
-        base = _step(node, Expression("lop3", x, y, 0, lut=at_0))
+        base = step_of(node, Expression("lop3", x, y, 0, lut=at_0))
         node.expression = logic("xor", base, z)
         return [base]
-    chosen = _step(node, logic("and", differ, z))
+    chosen = step_of(node, logic("and", differ, z))
     if at_0 in _SINGLE:
         operand, lut = (x, y)[at_0 in (0xCC, 0x33)], 0x3C if at_0 in (0xF0, 0xCC) else 0xC3
         node.expression = Expression("lop3", chosen, operand, 0, lut=lut)
         return [differ, chosen]
-    base = _step(node, Expression("lop3", x, y, 0, lut=at_0))
+    base = step_of(node, Expression("lop3", x, y, 0, lut=at_0))
     node.expression = logic("xor", base, chosen)
     return [differ, chosen, base]
 
@@ -107,47 +100,3 @@ _SINGLE = (0xF0, 0xCC, 0x0F, 0x33)
 def _cofactor(lut: int, z: int) -> int:
     """The truth table with Z fixed."""
     return sum((lut >> (index & 6 | z) & 1) << index for index in range(8))
-
-
-def prefers_overwriting(node: Node, computed: Container[Node]) -> bool:
-    """Whether a selection is better a copy and a guarded move: where these compute what it selects from."""
-    expression = node.expression
-    condition = expression.z
-    if expression.op != "select" or node.kind != "value" or node.uniform:
-        return False
-    if not isinstance(condition, Node) or condition.uniform:
-        return False
-    owned = [_is_owned(value, node, computed) for value in (expression.x, expression.y)]
-    cost = min(_overwriting_cost(node, *pair) for pair in _readings(expression))
-    return cost <= 1 + sum(owned) and (any(owned) or cost == 1)
-
-
-def _readings(selection: Expression) -> list[tuple[Operand, Operand, bool]]:
-    """A selection as (base, value over it, polarity of the condition)."""
-    return [(selection.y, selection.x, True), (selection.x, selection.y, False)]
-
-
-def _is_owned(value: Operand, node: Node, computed: Container[Node]) -> bool:
-    if not isinstance(value, Node) or value.block is not node.block or value.predicate:
-        return False
-    return value.kind in ("value", "load") and set(value.users) == {node} and value not in computed
-
-
-def _overwriting_cost(node: Node, base: Operand, over: Operand, polarity: bool) -> int:
-    in_place = isinstance(base, Node) and base.data is node.data
-    loaded = isinstance(over, Node) and over.access is not None and set(over.users) == {node}
-    return (0 if in_place else 1) + 1 + loaded
-
-
-def _overwriting(node: Node, region: Region) -> list[Node]:
-    expression = node.expression
-    condition = expression.z
-    if not isinstance(condition, Node) or condition.uniform:
-        raise AssertionError(f"{node} has no routes")
-    base, over, polarity = min(_readings(expression), key=lambda reading: _overwriting_cost(node, *reading))
-    first = _step(node, move(base))
-    first.uniform = False
-    node.over = first
-    node.expression = move(over)
-    node.guard = (*region.guard, (condition, polarity))
-    return [first]

@@ -10,7 +10,7 @@ from qgpu.toolchain.codegen.nodes import Access, Expression, Node, Slot, move
 from qgpu.toolchain.codegen.regions import Region
 from qgpu.toolchain.codegen.registers import Guard, GuardLiteral, Register
 from qgpu.toolchain.codegen.routing import Routing, route
-from qgpu.toolchain.codegen.selection import Draft, with_registers
+from qgpu.toolchain.codegen.selection import Draft, narrowing_set, with_registers
 
 
 @dataclass(eq=False)
@@ -70,9 +70,12 @@ def tile_of(draft: Draft, region: Region) -> Tile:
     routing, access = draft.routing, draft.access and with_registers(draft.access)
     assert routing is not None
     condition = draft.expression.moved
-    if root.kind == "branch" and isinstance(condition, Node) and condition.predicate and not root.uniform:
-        guard = (*guard, GuardLiteral(condition.predicate, True))
-        routing = routed(move(1))
+    if root.kind == "branch" and isinstance(condition, Node) and not root.uniform:
+        if narrowing_set(root, region):
+            routing = routed(move(1))
+        elif condition.predicate:
+            guard = (*guard, GuardLiteral(condition.predicate, True))
+            routing = routed(move(1))
     tile = Tile(routing, access, guard, root.uniform, loc=root.loc)
     tile.stores = root.writes_memory
     tile.trap = root.trap if root.kind == "trap" else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from qgpu.ir import VOID, BasicBlock, Function, Instruction, Value
+from qgpu.ir import VOID, BasicBlock, Function, Instruction, Literal, Value
 from qgpu.ir.analysis.loops import Loop, LoopInfo
 
 _THREAD_REGISTERS = ("tid.x", "tid.y", "tid.z", "laneid", "warpid")
@@ -57,26 +57,25 @@ class Uniformity:
 def _values_leaving_divergent_loops(function: Function) -> set[Value]:
     leaving: set[Value] = set()
     for loop in LoopInfo(function).loops:
-        if not _left_one_by_one(loop):
-            continue
-        for block in loop.blocks:
-            leaving |= {i for i in block.instructions if _read_outside(i, loop, set())}
+        exits = [block for block in loop.exiting_blocks if block.terminator.op == "brany"]
+        last = [frozenset(block.guard) for block in exits]
+        for block in loop.blocks if exits else ():
+            leaving |= {i for i in block.instructions if _read_outside(i, loop, last, set())}
     return leaving
 
 
-def _left_one_by_one(loop: Loop) -> bool:
-    return any(block.terminator.op == "brany" for block in loop.exiting_blocks)
+def _read_outside(value: Value, loop: Loop, last: list[frozenset[Literal]], seen: set[Value]) -> bool:
+    """Whether a block outside the loop reads a value, or an address or a sum that is made of it.
 
-
-def _read_outside(value: Value, loop: Loop, seen: set[Value]) -> bool:
-    """Whether a block outside the loop reads a value, or an address or a sum that is made of it."""
+    A block for none but the lanes of the last pass (those of an exit, or fewer) may read what the pass left.
+    """
     seen.add(value)
     for user, block in _readers(value):
-        if block not in loop.blocks:
+        if block not in loop.blocks and not any(lanes and lanes <= set(block.guard) for lanes in last):
             return True
         if isinstance(user, BasicBlock) or user.op not in _TRANSPARENT or user in seen:
             continue
-        if _read_outside(user, loop, seen):
+        if _read_outside(user, loop, last, seen):
             return True
     return False
 
