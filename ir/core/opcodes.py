@@ -14,6 +14,34 @@ from enum import Enum
 from typing import Any
 
 ICMP_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+INVERSE_PREDICATE = {
+    "eq": "ne",
+    "ne": "eq",
+    "slt": "sge",
+    "sge": "slt",
+    "sgt": "sle",
+    "sle": "sgt",
+    "ult": "uge",
+    "uge": "ult",
+    "ugt": "ule",
+    "ule": "ugt",
+}
+"""The predicate that holds exactly where the other does not."""
+
+SWAPPED_PREDICATE = {
+    "eq": "eq",
+    "ne": "ne",
+    "slt": "sgt",
+    "sgt": "slt",
+    "sle": "sge",
+    "sge": "sle",
+    "ult": "ugt",
+    "ugt": "ult",
+    "ule": "uge",
+    "uge": "ule",
+}
+"""The predicate that holds for (b, a) where the other holds for (a, b)."""
+
 ATOMIC_KINDS = ("add", "min_s", "max_s", "min_u", "max_u", "and", "or", "xor", "xchg")
 SPECIAL_REGISTERS = (
     *(f"{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"),

@@ -47,10 +47,9 @@ def decompose(value: Value, scale: int, into: Affine) -> None:
     if isinstance(value, Constant):
         into.add_constant(value.signed * scale)
         return
-    if isinstance(value, Instruction) and value.type is I64 and value.op in _LINEAR:
-        if _LINEAR[value.op](value, scale, into):
-            return
-    into.add(value, True, scale)
+    rule = _LINEAR.get(value.op) if isinstance(value, Instruction) and value.type is I64 else None
+    if rule is None or not isinstance(value, Instruction) or not rule(value, scale, into):
+        into.add(value, True, scale)
 
 
 def _decompose_add(value: Instruction, scale: int, into: Affine) -> bool:
@@ -118,7 +117,6 @@ class NarrowAddresses(Pass):
     def run(self, function: Function) -> bool:
         changed = narrow_integers(function)
         changed |= AddressNarrowing(function).run()
-        changed |= fold_chains(function)
         return remove_dead_instructions(function) or changed
 
 
@@ -153,10 +151,7 @@ class AddressNarrowing:
         terms = sorted(affine.terms.values(), key=lambda term: self._depth(term[0]))
         for value, signed, factor in terms:
             carried = self._carried(value, base, factor)
-            if carried is not None:
-                base = carried
-            else:
-                base = self._advance(builder, base, value, signed, factor)
+            base = carried or self._advance(builder, base, value, signed, factor)
         if affine.disp or not terms:
             base = builder.ptradd(base, constant(I32, 0), 1, affine.disp)
         return base
@@ -216,39 +211,6 @@ class AddressNarrowing:
         for term, signed, factor in affine.terms.values():
             pointer = builder.ptradd(pointer, term, factor * scale, 0, signed)
         return builder.ptradd(pointer, constant(I32, 0), 1, affine.disp * scale) if affine.disp else pointer
-
-
-def fold_chains(function: Function) -> bool:
-    """Moves constant steps of chains of `ptradd` into one displacement; steps of 0 bytes vanish."""
-    changed = False
-    for pointer in [i for i in function.instructions if i.op == "ptradd"]:
-        base, index = pointer.operands
-        if isinstance(base, Instruction) and base.op == "ptradd" and isinstance(index, Constant):
-            step = _constant_step(pointer)
-            attrs = {**base.attrs, "disp": base.attrs["disp"] + step}
-            folded = Builder().before(pointer).emit("ptradd", *base.operands, attrs=attrs)
-        elif isinstance(base, Instruction) and _is_constant_step(base):
-            attrs = {**pointer.attrs, "disp": pointer.attrs["disp"] + _constant_step(base)}
-            folded = Builder().before(pointer).emit("ptradd", base.operands[0], index, attrs=attrs)
-        elif isinstance(index, Constant) and _constant_step(pointer) == 0:
-            folded = base
-        else:
-            continue
-        pointer.replace_all_uses_with(folded)
-        pointer.erase()
-        changed = True
-    return changed
-
-
-def _is_constant_step(pointer: Instruction) -> bool:
-    return pointer.op == "ptradd" and isinstance(pointer.operands[1], Constant)
-
-
-def _constant_step(pointer: Instruction) -> int:
-    index = pointer.operands[1]
-    assert isinstance(index, Constant)
-    number = index.signed if pointer.attrs["signed"] else index.value
-    return number * pointer.attrs["scale"] + pointer.attrs["disp"]
 
 
 def narrow_integers(function: Function) -> bool:

@@ -14,7 +14,7 @@ from qgpu.ir.core.function import Function
 from qgpu.ir.passes.linearize.cleanup import clean_up
 from qgpu.ir.passes.linearize.guards import Guards
 from qgpu.ir.passes.linearize.layout import Layout, mark_returned, set_guard_slots_last
-from qgpu.ir.passes.linearize.loops import find_loops, shape_loops
+from qgpu.ir.passes.linearize.loops import find_loops, shape_loops, split_uniform_edges
 from qgpu.ir.passes.linearize.normalise import blocks_before_barriers, normalise
 from qgpu.ir.passes.linearize.repair import repair_dominance
 from qgpu.ir.passes.linearize.slots import capture_uniform_values, phis_to_slots, place_edge_sets
@@ -38,7 +38,7 @@ class Linearize(Pass):
     """
 
     name: ClassVar[str] = "linearize"
-    skip_limit: int = 12
+    skip_limit: int = 40
 
     def run(self, function: Function) -> bool:
         if function.linearised:
@@ -53,6 +53,7 @@ class Linearize(Pass):
         capture_uniform_values(state, uniformity)
         phis_to_slots(state, uniformity)
         shape_loops(state)
+        split_uniform_edges(state)
         place_edge_sets(state)
         guards = Guards(state)
         Layout(state, guards, self.skip_limit).run()

@@ -37,12 +37,22 @@ def vote_once(state: State, loop: LoopRegion) -> None:
         return
     after = latch.terminator.attrs["else"]
     for source in state.all_left:
-        source.terminator.replace_successor(latch, after)
+        if latch in source.successors:
+            source.terminator.replace_successor(latch, after)
+            forget_active(source, loop)
     sources = [block for block in function.blocks if latch in block.successors]
     if len(sources) == 1 and fuse_latch(sources[0], latch):
         return
     if latch in populated_blocks(state, loop):
         replace_terminator(latch, "br", (), {"target": loop.header})
+
+
+def forget_active(block: BasicBlock, loop: LoopRegion) -> None:
+    """Drops the assignment of `active` on a way out of the loop that all lanes take: nobody reads it any more."""
+    if block.terminator.op != "br":
+        return
+    for update in [i for i in block.instructions if i.op == "set" and i.operands[0] is loop.active]:
+        update.erase()
 
 
 def fuse_latch(source: BasicBlock, latch: BasicBlock) -> bool:

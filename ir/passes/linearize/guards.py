@@ -71,13 +71,15 @@ class Guards:
         Blocks in which lanes cease to be active come first, before what the lanes that stay run.
         """
         loop, state = self.state.innermost(block), self.state
+        following = self.forward(block)
+        following.reverse()
 
         def rank(other: BasicBlock) -> int:
             if loop is not None and other not in loop.members:
                 return 0
             return 2 if other in state.clears and other not in state.stays else 1
 
-        return sorted(self.forward(block)[::-1], key=rank)
+        return sorted(following, key=rank)
 
     def _post_dominators(self) -> Tree:
         """Post-dominators along forward edges, of the blocks that do not all end in a trap.

@@ -15,7 +15,7 @@ from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.types import VOID
 from qgpu.ir.core.values import TRUE
 from qgpu.ir.passes.linearize.guards import Guards
-from qgpu.ir.passes.linearize.state import State, replace_terminator, value_with_polarity
+from qgpu.ir.passes.linearize.state import LoopRegion, State, replace_terminator, value_with_polarity
 
 
 @dataclass(eq=False)
@@ -59,10 +59,23 @@ class Layout:
         if terminator.op == "condbr" and block in self.state.divergent:
             self._split(block, waiting)
             return
+        loop = self.state.clears.get(block)
+        if loop is not None and block not in self.state.stays:
+            self._rewrite_exit(block, waiting, loop)
+            return
         for name in terminator.info.targets:
             target = terminator.attrs[name]
             if not self._is_back_edge(block, target):
                 terminator.attrs[name] = self._enter({target} | waiting)
+
+    def _rewrite_exit(self, block: BasicBlock, waiting: set[BasicBlock], loop: LoopRegion) -> None:
+        """Goes on, after lanes have left a loop, with the lanes that wait in it; to the latch if there are none."""
+        latch = block.terminator.attrs["target"]
+        if waiting & loop.members:
+            block.terminator.attrs["target"] = self._enter(waiting)
+            return
+        self.state.all_left.add(block)
+        block.terminator.attrs["target"] = self._enter(waiting | {latch})
 
     def _is_back_edge(self, block: BasicBlock, target: BasicBlock) -> bool:
         return self.number[target] <= self.number[block]
@@ -220,10 +233,15 @@ class Layout:
         if self._runs(block) or block in self.guards.latches:
             return False
         region = self._region(block)
-        if any(other.terminator.op not in ("br", "ret") for other in region):
+        length = sum(len(other.instructions) for other in region)
+        return length > self.skip_limit or any(map(self._needs_lanes, region))
+
+    def _needs_lanes(self, block: BasicBlock) -> bool:
+        """Whether a block must not be run with no active lane."""
+        if any(i.op == "barrier" for i in block.instructions) or block.terminator.op in ("trap", "brany"):
             return True
-        instructions = [i for other in region for i in other.instructions]
-        return any(i.op == "barrier" for i in instructions) or len(instructions) > self.skip_limit
+        uniform = block.terminator.op == "condbr" and block not in self.state.divergent
+        return uniform or any(loop.header is block for loop in self.state.loops)
 
 
 def mark_returned(state: State, guards: Guards) -> None:

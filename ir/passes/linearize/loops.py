@@ -45,15 +45,30 @@ def latches(state: State, loop: LoopRegion) -> list[BasicBlock]:
 
 
 def shape_uniform_loop(state: State, loop: LoopRegion) -> None:
-    """One latch, and a block of its own for each exit that sets slots, so that they are set once."""
+    """One latch, which all ways back to the header run through."""
     back = latches(state, loop)
     if len(back) > 1:
         latch = state.new_block(f"{loop.header.name}.latch", loop, loop.header)
         for source in back:
             state.redirect(source, loop.header, latch)
-    for source, target in exit_edges(state, loop):
-        if (source, target) in state.edge_sets and len(source.successors) > 1:
-            split_edge(state, source, target, loop.parent)
+
+
+def split_uniform_edges(state: State) -> None:
+    """Gives the edges of uniform branches that set slots a block for it, which runs only if the edge is taken.
+
+    Back edges are left out: their assignments may as well be made on the way out of the loop.
+    """
+    headers = {loop.header: loop for loop in state.loops}
+    for source, target in list(state.edge_sets):
+        uniform = source.terminator.op == "condbr" and source not in state.divergent
+        back = target in headers and source in headers[target].members
+        if uniform and not back:
+            split_edge(state, source, target, common_loop(state, source, target))
+
+
+def common_loop(state: State, source: BasicBlock, target: BasicBlock) -> LoopRegion | None:
+    """The innermost loop that holds both ends of an edge."""
+    return next((loop for loop in state.loops if {source, target} <= loop.members), None)
 
 
 def split_edge(state: State, source: BasicBlock, target: BasicBlock, loop: LoopRegion | None) -> BasicBlock:

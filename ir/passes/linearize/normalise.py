@@ -8,8 +8,8 @@ from qgpu.ir.analysis.loops import LoopInfo
 from qgpu.ir.core.block import BasicBlock
 from qgpu.ir.core.function import Function
 from qgpu.ir.core.instruction import Instruction
+from qgpu.ir.core.opcodes import INVERSE_PREDICATE
 from qgpu.ir.passes.dead_code import remove_unreachable_blocks
-from qgpu.ir.passes.linearize.state import INVERSE
 
 
 def normalise(function: Function) -> None:
@@ -80,7 +80,7 @@ def prefer_positive_side(
         then not in loop if leaves and loop else len(predecessors[then]) > 1 == len(predecessors[otherwise])
     )
     if negative:
-        condition.attrs["pred"] = INVERSE[condition.attrs["pred"]]
+        condition.attrs["pred"] = INVERSE_PREDICATE[condition.attrs["pred"]]
         branch.attrs.update({"then": otherwise, "else": then})
 
 

@@ -14,19 +14,6 @@ from qgpu.ir.core.values import Literal, Value
 Edge = tuple[BasicBlock, BasicBlock]
 Guard = tuple[Literal, ...]
 
-INVERSE = {
-    "eq": "ne",
-    "ne": "eq",
-    "slt": "sge",
-    "sge": "slt",
-    "sgt": "sle",
-    "sle": "sgt",
-    "ult": "uge",
-    "uge": "ult",
-    "ugt": "ule",
-    "ule": "ugt",
-}
-
 
 class LinearizeError(Exception):
     """A function cannot be linearised; `instruction` is where, if one is to blame."""
