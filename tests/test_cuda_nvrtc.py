@@ -94,9 +94,9 @@ def test_missing_nvrtc_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def seconds_to_compile() -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     compile_text(KERNEL, defines=("VALUE=1",))
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def test_a_small_kernel_compiles_fast() -> None:

@@ -72,11 +72,17 @@ def build_ir(source: Source, language: str, options: CompileOptions) -> "Module"
 
 def run_passes(module: "Module", options: CompileOptions) -> None:
     """Run the default pipeline over a module, in place."""
-    from qgpu.ir.passes import PassManager, default_pipeline
+    from qgpu.ir.passes import LinearizeError, PassManager, default_pipeline
 
-    PassManager(
+    manager = PassManager(
         default_pipeline(), print_after=options.print_after, print_after_all=options.print_after_all
-    ).run(module)
+    )
+    try:
+        manager.run(module)
+    except LinearizeError as error:
+        from qgpu.toolchain.codegen.refuse import refuse
+
+        raise refuse(error.message, error.instruction.loc if error.instruction else None) from error
 
 
 def generate_program(module: "Module", machine: "MachineDescription", source: Source) -> "Program":

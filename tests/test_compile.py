@@ -1,0 +1,190 @@
+"""The whole pipeline: sources to programs, through the Python API and through qgpuc."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import launches
+from qgpu.backends.machine.description import BUILTIN, DEFAULT
+from qgpu.backends.machine.qbin import load_program, program_from_bytes
+from qgpu.toolchain.compile import CompileOptions, compile_source, pass_names
+from qgpu.toolchain.diagnostics import DiagnosticError
+from qgpu.toolchain.driver import main
+
+EXAMPLES = sorted(launches.HERE.glob("*.cu"))
+DOT = launches.HERE / "dot.cu"
+DIVIDES = 'extern "C" __global__ void k(int *a) {\n  a[0] = a[1] / a[2];\n}\n'
+
+
+def qgpuc(*arguments: str | Path, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(main, list(map(str, arguments)), input=stdin, prog_name="qgpuc")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_compiles_for_the_default_machine(path: Path) -> None:
+    program = compile_source(path.read_text(), str(path), "cu", DEFAULT)
+    assert path.stem in [kernel.name for kernel in program.kernels]
+    assert program.machine is DEFAULT
+    files = {line.file for kernel in program.kernels for line in kernel.lines if line.line}
+    assert files == {str(path)}
+
+
+def test_the_stages_give_the_same_program(folder: Path) -> None:
+    """From CUDA, from its PTX and from its IR."""
+    Path("dot.cu").write_text(DOT.read_text())
+    for stage in ("ptx", "ir"):
+        assert qgpuc("dot.cu", f"--emit={stage}", "-o", f"dot.{stage}").exit_code == 0
+    programs = [
+        compile_source(Path(name).read_text(), name, name[4:], DEFAULT)
+        for name in ("dot.cu", "dot.ptx", "dot.ir")
+    ]
+    assert programs[0].kernels == programs[1].kernels == programs[2].kernels
+
+
+def test_a_program_file_is_written_beside_nothing_else(folder: Path) -> None:
+    result = qgpuc(DOT)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    assert os.listdir() == ["dot.qbin"]
+    assert load_program("dot.qbin").source == str(DOT)
+    assert qgpuc(DOT, "-o", "-").stdout_bytes == Path("dot.qbin").read_bytes()
+    assert program_from_bytes(qgpuc("-", "-x", "cu", "-o", "-", stdin=DOT.read_text()).stdout_bytes).kernels
+
+
+def test_machine_code_as_text(folder: Path) -> None:
+    result = qgpuc(DOT, "--emit=machine")
+    assert result.exit_code == 0
+    assert "kernel dot(" in result.stdout
+    assert re.search(r"# .*dot\.cu:7:", result.stdout)
+    assert os.listdir() == []
+
+
+@pytest.mark.parametrize("name", sorted(BUILTIN))
+def test_machines_by_name(folder: Path, name: str) -> None:
+    assert qgpuc(DOT, "--machine", name).exit_code == 0
+    assert load_program("dot.qbin").machine == BUILTIN[name]
+
+
+def test_machines_from_a_file(folder: Path) -> None:
+    Path("mine.toml").write_text("memory_words = 512\n")
+    assert qgpuc(DOT, "--machine", "mine.toml").exit_code == 0
+    assert load_program("dot.qbin").machine.memory_words == 512
+    Path("mine.toml").write_text("memory_words = 500\n")
+    result = qgpuc(DOT, "--machine", "mine.toml")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("qgpuc: error: machine 'mine': memory_words = 500 is not a power of two")
+
+
+def test_the_report_has_the_figures_of_the_program(folder: Path) -> None:
+    result = qgpuc(DOT, "-v")
+    (kernel,) = load_program("dot.qbin").kernels
+    first, second, third = result.stderr.splitlines()
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert first == "qgpuc info    : Compiling entry function 'dot' for 'default'"
+    numbers = [int(number) for number in re.findall(r"\d+", second)]
+    assert numbers == [
+        kernel.registers, kernel.predicates, DEFAULT.predicates, len(kernel.blocks), DEFAULT.rom_blocks, 0
+    ]  # fmt: skip
+    assert str(kernel.warp_stride * DEFAULT.lanes) in third
+
+
+def test_dumps_after_passes_go_to_stderr(folder: Path) -> None:
+    names = pass_names()
+    all_dumps = qgpuc(DOT, "--print-after-all")
+    assert set(re.findall(r"^\*\*\* IR Dump After (\S+) \*\*\*$", all_dumps.stderr, re.M)) == set(names)
+    one = qgpuc(DOT, f"--print-after={names[0]}")
+    assert set(re.findall(r"IR Dump After (\S+)", one.stderr)) == {names[0]}
+    assert (all_dumps.stdout, one.stdout) == ("", "")
+    wrong = qgpuc(DOT, "--print-after=nonsense")
+    assert wrong.exit_code == 2
+    assert names[-1] in wrong.stderr
+
+
+def test_what_the_machine_lacks_is_refused_at_the_cuda_line(folder: Path) -> None:
+    Path("div.cu").write_text(DIVIDES)
+    result = qgpuc("div.cu")
+    assert (result.exit_code, result.stdout) == (1, "")
+    first, line, caret, *_ = result.stderr.splitlines()
+    assert first.startswith("div.cu:2:3: error: ")
+    assert "sdiv" in first
+    assert (line, caret) == ("  a[0] = a[1] / a[2];", "  ^")
+    assert os.listdir() == ["div.cu"]
+
+
+def test_the_api_raises_the_same_diagnostics() -> None:
+    with pytest.raises(DiagnosticError) as caught:
+        compile_source(DIVIDES, "div.cu", "cu", DEFAULT)
+    (found,) = caught.value.diagnostics
+    assert (found.file, found.line, found.source_line) == ("div.cu", 2, "  a[0] = a[1] / a[2];")
+
+
+def test_the_api_compiles_chosen_kernels() -> None:
+    text = "__global__ void f(int *a) { *a = 1; }\n__global__ void g(int *a) { *a = *a / 3; }\n"
+    program = compile_source(text, "two.cu", "cu", DEFAULT, CompileOptions(kernels=("f",)))
+    assert [kernel.name for kernel in program.kernels] == ["_Z1fPi"]
+
+
+IRREDUCIBLE = """.version 9.0
+.target sm_75
+.address_size 64
+.entry k(.param .u32 n)
+{
+  .reg .pred %p;
+  .reg .b32 %r<3>;
+  ld.param.u32 %r1, [n];
+  setp.eq.s32 %p, %r1, 0;
+  @%p bra B;
+A:
+  add.s32 %r1, %r1, 1;
+B:
+  add.s32 %r1, %r1, 2;
+  setp.lt.s32 %p, %r1, 9;
+  @%p bra A;
+  add.s32 %r1, %r1, -4;
+  @%p bra B;
+  setp.lt.s32 %p, %r1, 5;
+  @%p bra A;
+  ret;
+}
+"""
+
+
+def test_loops_with_several_entries_are_refused_at_their_line(folder: Path) -> None:
+    Path("k.ptx").write_text(IRREDUCIBLE)
+    result = qgpuc("k.ptx")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert re.match(
+        r"k\.ptx:\d+:\d+: error: the loop of the blocks .* has more than one entry\n  ", result.stderr
+    )
+
+
+def children_seconds() -> float:
+    """Processor time of the child processes that have ended; unlike elapsed time, it knows no neighbours."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def test_the_compiler_starts_fast_and_without_torch(folder: Path) -> None:
+    code = (
+        "import sys\nfrom qgpu.toolchain.driver import main\n"
+        f"main([{str(DOT)!r}, '-o', 'dot.qbin'], standalone_mode=False)\n"
+        "print([name for name in ('torch', 'transformers') if name in sys.modules])"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    spent = []
+    for _ in range(3):
+        start = children_seconds()
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+        spent.append(children_seconds() - start)
+        assert (run.stdout, run.stderr) == ("[]\n", "")
+    assert min(spent) < 1.5
