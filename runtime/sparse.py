@@ -269,11 +269,13 @@ class SparseEngine:
         Raises:
             EngineError: it cannot be loaded, or is of a kind that this engine does not compute exactly.
         """
+        from safetensors import SafetensorError
+
         try:
             config = json.loads((Path(directory) / "config.json").read_text(encoding="utf-8"))
             _check_config(config)
             self._load(Path(directory) / "model.safetensors", config)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
             raise EngineError(f"cannot load '{directory}': {error}") from error
         self.layers = len(self._layers)
 

@@ -1,0 +1,203 @@
+"""The stock model and the sparse engine: the same function of the same files, and the reference's tokens."""
+
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+import machine_kernels
+from qgpu.backends.machine.description import SMALL
+from qgpu.backends.machine.host import Launch, build_launch
+from qgpu.backends.reference.run import run_launch
+from qgpu.runtime.checkpoints import built_checkpoint
+from qgpu.runtime.engine import EngineError
+from qgpu.runtime.engines import make_engine
+from qgpu.runtime.launch import run
+from qgpu.runtime.sparse import SparseEngine
+from qgpu.runtime.stock import StockEngine
+
+VOCABULARY = 40
+
+
+def write_random_model(folder: Path, **changes: Any) -> None:
+    """A tiny model of random weights, most of them 0, whose attention puts out 0."""
+    torch.manual_seed(len(changes))
+    settings: dict[str, Any] = {
+        "vocab_size": VOCABULARY,
+        "hidden_size": 32,
+        "intermediate_size": 24,
+        "num_hidden_layers": 4,
+        "layer_types": ["linear_attention", "linear_attention", "full_attention", "linear_attention"],
+        "num_attention_heads": 1,
+        "num_key_value_heads": 1,
+        "head_dim": 64,
+        "linear_num_key_heads": 3,
+        "linear_num_value_heads": 3,
+        "linear_key_head_dim": 16,
+        "linear_value_head_dim": 8,
+        **changes,
+    }
+    config = transformers.Qwen3_5TextConfig(**settings, dtype="float32")
+    model = transformers.Qwen3_5ForCausalLM(config)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            weight.copy_(torch.randn_like(weight))
+            if "proj" in name or "conv" in name:
+                weight.mul_(torch.rand_like(weight) < 0.3)
+            if "o_proj" in name:
+                weight.zero_()
+            if "A_log" in name:
+                weight[0] = -200.0
+    model.save_pretrained(folder)
+
+
+@pytest.fixture(scope="session")
+def random_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("random")
+    write_random_model(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def small_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The small machine's checkpoint, built once for all processes of a test run."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if base.name.startswith("popen-") else base
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("QGPU_CACHE", str(shared / "checkpoints"))
+        yield built_checkpoint(SMALL)
+
+
+def random_tokens(count: int, seed: int = 0) -> list[int]:
+    return np.random.default_rng(seed).integers(0, VOCABULARY, count).tolist()
+
+
+def states(stock: StockEngine) -> list[np.ndarray]:
+    return [state.float().numpy().reshape(-1, state.shape[-1]) for state in stock.recurrent_states()]
+
+
+def test_both_compute_a_random_model_alike(random_model: Path) -> None:
+    """Within rounding: a random model's sums are not exact, so their order shows."""
+    stock, sparse = StockEngine(random_model), SparseEngine(random_model)
+    for count, token in enumerate(random_tokens(30)):
+        assert stock.feed([token]) == sparse.feed([token])
+        if count:
+            for wanted, got in zip(states(stock), sparse.recurrent_states(), strict=True):
+                np.testing.assert_allclose(got, wanted, rtol=2e-3, atol=2e-4)
+
+
+def test_tied_embeddings(tmp_path: Path) -> None:
+    write_random_model(tmp_path, tie_word_embeddings=True)
+    stock, sparse = StockEngine(tmp_path), SparseEngine(tmp_path)
+    assert [stock.feed([t]) for t in random_tokens(10)] == [sparse.feed([t]) for t in random_tokens(10)]
+
+
+def test_a_new_sequence_starts_from_nothing(random_model: Path) -> None:
+    for engine in (StockEngine(random_model), SparseEngine(random_model)):
+        first = [engine.feed([token]) for token in random_tokens(12)]
+        engine.begin()
+        assert [engine.feed([token]) for token in random_tokens(12)] == first
+
+
+def test_feeding_many_tokens_is_feeding_each(random_model: Path) -> None:
+    tokens = random_tokens(70, seed=1)
+    one_by_one = StockEngine(random_model)
+    each = [one_by_one.feed([token]) for token in tokens]
+    whole = StockEngine(random_model)
+    taken: list[int] = []
+    assert whole.feed(tokens, taken.append) == each[-1]
+    assert sum(taken) == len(tokens)
+    whole.begin()
+    assert whole.prefill_argmax(tokens, chunk=33) == each
+    assert SparseEngine(random_model).feed(tokens) == each[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("dtype", "bfloat16", "dtype = 'bfloat16'"),
+        ("hidden_act", "gelu", "hidden_act = 'gelu'"),
+        ("linear_num_key_heads", 1, "key and value heads differ in number"),
+        ("layer_types", None, "cannot load"),
+    ],
+)
+def test_models_that_the_sparse_engine_refuses(
+    random_model: Path, tmp_path: Path, name: str, value: object, message: str
+) -> None:
+    config = json.loads((random_model / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, name: value}))
+    (tmp_path / "model.safetensors").symlink_to(random_model / "model.safetensors")
+    with pytest.raises(EngineError, match=message):
+        SparseEngine(tmp_path)
+
+
+def test_attention_that_puts_something_out_is_refused(tmp_path: Path) -> None:
+    config = {"layer_types": ["full_attention"], "num_hidden_layers": 1}
+    write_random_model(tmp_path, **config)
+    SparseEngine(tmp_path)
+    model = transformers.Qwen3_5ForCausalLM.from_pretrained(tmp_path)
+    with torch.no_grad():
+        model.get_parameter("model.layers.0.self_attn.o_proj.weight")[3, 5] = 1.0
+    model.save_pretrained(tmp_path)
+    with pytest.raises(EngineError, match="self_attn attends"):
+        SparseEngine(tmp_path)
+
+
+@pytest.mark.parametrize("engine", [SparseEngine, StockEngine])
+def test_directories_without_a_model(tmp_path: Path, engine: type[SparseEngine] | type[StockEngine]) -> None:
+    with pytest.raises(EngineError, match="cannot load"):
+        engine(tmp_path)
+    (tmp_path / "config.json").write_text("[]")
+    (tmp_path / "model.safetensors").write_bytes(b"\x00" * 20)
+    with pytest.raises(EngineError, match="cannot load"):
+        engine(tmp_path)
+
+
+def vecadd_launch() -> Launch:
+    a, b = (struct.pack("<7i", *(scale * i - 9 for i in range(7))) for scale in (1, 100_000))
+    return build_launch(SMALL, machine_kernels.vecadd(), (2, 1, 1), (4, 1, 1), [a, b, bytes(28), 7])
+
+
+def tid_launch() -> Launch:
+    """Five threads store their tid: a prompt of few tokens."""
+    kernel = machine_kernels.one_access(
+        a_thread=1, a_to_x=1, a_to_i4=1, one_to_y=1, c=1, c_to_d=1, check=1, wr_mem=1
+    )
+    return build_launch(SMALL, kernel, (1, 1, 1), (5, 1, 1), [bytes(20), 0])
+
+
+def test_the_stock_model_runs_a_kernel(small_checkpoint: Path) -> None:
+    outcome = run(tid_launch(), make_engine("weights", SMALL, small_checkpoint), check=True)
+    assert outcome.buffers[0] == struct.pack("<5i", *range(5))
+
+
+def test_the_sparse_engine_runs_kernels(small_checkpoint: Path) -> None:
+    engine = make_engine("sparse", SMALL, small_checkpoint)
+    outcome = run(vecadd_launch(), engine, check=True)
+    assert outcome.layers == StockEngine(small_checkpoint).layers
+    triangle = build_launch(SMALL, machine_kernels.triangle(), (1, 1, 1), (6, 1, 1), [bytes(24)])
+    assert run(triangle, engine, check=True).buffers[0] == struct.pack("<6i", 0, 1, 3, 6, 10, 15)
+
+
+def test_states_are_equal_to_the_bit(small_checkpoint: Path) -> None:
+    launch = tid_launch()
+    tokens = [*launch.prompt, *run_launch(launch).generated]
+    stock, sparse = StockEngine(small_checkpoint), SparseEngine(small_checkpoint)
+    assert [stock.feed([token]) for token in tokens] == [sparse.feed([token]) for token in tokens]
+    for wanted, got in zip(states(stock), sparse.recurrent_states(), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("chunk", [64, 100])
+def test_the_model_agrees_with_a_whole_launch_at_once(small_checkpoint: Path, chunk: int) -> None:
+    launch = vecadd_launch()
+    generated = run_launch(launch).generated
+    following = StockEngine(small_checkpoint).prefill_argmax([*launch.prompt, *generated], chunk)
+    first = len(launch.prompt) - 1
+    assert following[first : first + len(generated)] == list(generated)
