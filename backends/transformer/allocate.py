@@ -60,13 +60,15 @@ class Allocation:
 
 
 def live_ranges(circuit: Circuit, schedule: Schedule) -> dict[Channel, LiveRange]:
-    """Return the live range of each channel that is read; the readout reads after the last slot."""
+    """Return the live range of each channel that is read; the readout reads after the last slot.
+
+    A channel that nothing reads has no place: its erasure would have no reader's slot to stand in.
+    """
     first: dict[Channel, int] = dict.fromkeys(circuit.token_tables, BEFORE_LAYERS)
     last: dict[Channel, int] = {}
     for node, slot in schedule.slot_of.items():
         for channel in outputs_of(node):
             first[channel] = min(first.get(channel, slot), slot)
-            last[channel] = max(last.get(channel, slot), slot)
         for channel in inputs_of(node):
             last[channel] = max(last.get(channel, slot), slot)
     for form in circuit.readout.logits.values():

@@ -18,6 +18,7 @@ from qgpu.backends.transformer.circuit import Channel, Circuit, CounterHead, For
 from qgpu.backends.transformer.numerics import (
     AND_BIAS,
     AND_SLOPE,
+    BIASES,
     GATE,
     NORM_BITS,
     ON,
@@ -27,6 +28,7 @@ from qgpu.backends.transformer.numerics import (
     constant_amplitudes,
     row_constants,
     scale_of,
+    split_bias,
 )
 from qgpu.backends.transformer.schedule import Schedule, schedule
 
@@ -116,7 +118,12 @@ class _Emitter:
             scale = scale_of(channel, self.dtype)
             row[self.place[channel]] += slope * coefficient / scale.unit
             constant -= slope * coefficient * scale.offset / scale.unit
-        row[0] += constant
+        self.bias(row, constant)
+
+    @staticmethod
+    def bias(row: np.ndarray, constant: float) -> None:
+        """Add a constant to a projection's row, in parts that bfloat16 holds exactly."""
+        row[:BIASES] = split_bias(row[:BIASES].sum() + constant)
 
     def conjunction(self, row: np.ndarray, form: Form) -> None:
         """Write a conjunction: ON where the form is 1, at most AND_BIAS elsewhere."""
@@ -124,8 +131,8 @@ class _Emitter:
 
     def norm(self) -> np.ndarray:
         weight = np.full(self.hidden, 2.0**NORM_BITS - 1)
-        weight[0] = 1 / self.layout.amplitudes[0] - 1
-        weight[1 : len(self.layout.amplitudes)] = -1.0
+        weight[: len(self.layout.amplitudes)] = -1.0
+        weight[:BIASES] += 1 / self.layout.amplitudes[0]
         return weight.astype(np.float32)
 
     def embedding(self) -> np.ndarray:

@@ -4,7 +4,7 @@ Scales (source of the layer: transformers, models/qwen3_5/modeling_qwen3_5.py):
 
 - RMSNorm: constant channels of size a_i * 2^16, with the sum of a_i^2 equal to the hidden size, make the mean
   square 2^32 whatever the data; 1 + weight = 2^16 then hands every channel to the layer as it stands in the
-  residual stream. The first constant comes out as 1 and serves as the bias of every projection.
+  residual stream. The first two constants come out as 1: they are the bias of every projection.
 - A neuron's gate is GATE * g for the integer g: silu is 0 at 0, exactly 0 from -GATE down, exact from GATE
   up.
 - Keys, queries, written bits, write strengths and read gates are conjunctions with g = 1 for on and g <= 0
@@ -69,21 +69,41 @@ def scale_of(channel: Channel, dtype: str) -> Scale:
     return Scale()
 
 
+BIASES = 2
+"""Constants that come out of the norm as 1 and serve as biases: a bias is split so that each part is exact.
+"""
+
+
 def constant_amplitudes(hidden: int) -> tuple[int, ...]:
-    """Return a_1, a_2, ...: integers of at most 8 bits whose squares sum to `hidden`, a_1 a power of two.
+    """Return a_1, a_2, ...: integers of at most 8 bits whose squares sum to `hidden`.
+
+    The first BIASES are the same power of two, so that the norm can hand them on as exactly 1.
 
     Raises:
-        ValueError: there are none (for no hidden size of 2 and more, by Lagrange's theorem, but for size).
+        ValueError: there are none.
     """
     for first in (1 << e for e in range(7, -1, -1)):
-        rest = hidden - first * first
+        rest = hidden - BIASES * first * first
         if rest < 0:
             continue
         for count in range(MAX_CONSTANTS):
             found = _squares(rest, count)
             if found is not None:
-                return (first, *found)
+                return (*(first,) * BIASES, *found)
     raise ValueError(f"no constants for hidden size {hidden}")
+
+
+def split_bias(bias: float) -> tuple[float, float]:
+    """Return two numbers of at most 8 significant bits whose sum is `bias`, or the nearest to it that have
+    them.
+    """
+    high = _eight_bits(bias)
+    return high, _eight_bits(bias - high)
+
+
+def _eight_bits(value: float) -> float:
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(round(mantissa * 256), exponent - 8)
 
 
 def _squares(total: int, count: int) -> tuple[int, ...] | None:

@@ -41,9 +41,9 @@ class Schedule:
     critical_path: int
 
 
-def inputs_of(node: Node) -> set[Channel]:
-    """Channels that a node reads."""
-    return {channel for form in forms_of(node) for channel in form.terms}
+def inputs_of(node: Node) -> list[Channel]:
+    """Channels that a node reads, each once, in a fixed order."""
+    return list(dict.fromkeys(channel for form in forms_of(node) for channel in form.terms))
 
 
 def forms_of(node: Node) -> list[Form]:
@@ -62,13 +62,13 @@ def forms_of(node: Node) -> list[Form]:
     return forms
 
 
-def outputs_of(node: Node) -> set[Channel]:
-    """Channels that a node writes."""
+def outputs_of(node: Node) -> list[Channel]:
+    """Channels that a node writes, each once, in a fixed order."""
     if isinstance(node, Neuron):
-        return {channel for channel, _ in node.outputs}
+        return list(dict.fromkeys(channel for channel, _ in node.outputs))
     if isinstance(node, CounterHead):
-        return {node.output}
-    return {channel for column in node.columns for channel, _ in column.outputs}
+        return [node.output]
+    return list(dict.fromkeys(channel for column in node.columns for channel, _ in column.outputs))
 
 
 def schedule(circuit: Circuit, shape: ModelShape) -> Schedule:
