@@ -99,6 +99,7 @@ class _Lowering:
         self.inductions = find_inductions(function, self.shapes, self.uniformity)
         self.starts: dict[Value, Pointer] = {}
         self.moved: dict[tuple, Slot] = {}
+        self.constants: dict[tuple[Region, int, bool], Slot] = {}
         self.values: dict[Value, Arg] = {}
         self.pointers: dict[Value, Pointer] = {}
         self.slots: dict[Value, Slot] = {}
@@ -394,8 +395,16 @@ class _Lowering:
             self._set(pair.descriptor, pointer.descriptor)
 
     def _set(self, slot: Slot, value: Arg) -> None:
+        if isinstance(value, int):
+            value = self._alike(slot, value)
         node = self.emitter.add("set", move(value), slot.uniform)
         node.slot = slot
+
+    def _alike(self, slot: Slot, number: int) -> Arg:
+        """A constant as what the first slot of the block that is set to it holds: a copy may cost nothing."""
+        first = self.constants.setdefault((self.emitter.region, number, slot.uniform), slot)
+        alone = first is slot or slot.predicate or first.predicate
+        return number if alone else self._get(first, slot.uniform)
 
     def _lower_get(self, instruction: Instruction) -> None:
         slot = instruction.operands[0]

@@ -12,11 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from qgpu.backends.machine.description import MachineDescription
 from qgpu.toolchain.codegen.conditions import join_condition
-from qgpu.toolchain.codegen.inline import inlined, inlined_index
+from qgpu.toolchain.codegen.inline import inlined, inlined_index, tested
 from qgpu.toolchain.codegen.lowering import Lowered
 from qgpu.toolchain.codegen.nodes import (
-    GREATER,
-    LESS,
     MEMORY,
     Access,
     Arg,
@@ -24,7 +22,6 @@ from qgpu.toolchain.codegen.nodes import (
     Node,
     Operand,
     Slot,
-    move,
 )
 from qgpu.toolchain.codegen.places import Decisions, Places, RetryError
 from qgpu.toolchain.codegen.regions import Region
@@ -142,11 +139,10 @@ class Selector:
     def _started(self, node: Node) -> Draft:
         """The draft of a root alone. A test for 0 whose result is not read is as good as what it tests."""
         draft = Draft(node, node.expression, node.access, (node,), writes=node)
-        expression = node.expression
-        tested = expression.op == "cmp" and expression.y == 0 and expression.relation == LESS | GREATER
-        if not tested or node.kind != "value" or node in self.read or self._is_read_slot(node):
+        if node.kind != "value" or node in self.read or self._is_read_slot(node):
             return draft
-        return replace(draft, expression=move(expression.x), writes=None, tests=node)
+        test = tested(node.expression)
+        return replace(draft, expression=test, writes=None, tests=node) if test else draft
 
     def _is_read_slot(self, node: Node) -> bool:
         set_ = self.places.computed.get(node)
@@ -164,12 +160,15 @@ class Selector:
     def _branch_owner(self, region: Region) -> Node | None:
         """The node whose block can take the region's branch, or None where the branch needs its own."""
         branch = region.branch
-        if branch is None or branch in self.decisions.detached:
+        value = branch.expression.moved if branch else None
+        if branch is None or not isinstance(value, Node):
             return None
-        value = branch.expression.moved
-        if not isinstance(value, Node) or value.kind not in ("value", "load"):
-            return None
-        return value if value.block is region.block and value.uniform == branch.uniform else None
+        fits = value.block is region.block and value.uniform == branch.uniform
+        if fits and value.kind in ("value", "load") and branch not in self.decisions.detached:
+            return value
+        copies = (node for node in region.nodes if node.kind == "set" and node.expression.moved is value)
+        free = (node for node in copies if node not in self.places.writers and node.uniform == branch.uniform)
+        return next(free, None)
 
     # Growing a draft
 
@@ -188,6 +187,8 @@ class Selector:
             if self._may_cover(draft, node, region):
                 for expression in inlined(draft.expression, node):
                     yield self._covering(draft, node, expression, node.access or draft.access)
+            elif draft.root.kind == "set" and node.expression.op == "cmp" and draft.expression.moved is node:
+                yield replace(draft, expression=node.expression, saved=draft.saved + 1)
             if draft.access and self._may_cover_index(draft, node, region):
                 for access in inlined_index(draft.access, node):
                     saved = draft.saved + self._cost(node)
