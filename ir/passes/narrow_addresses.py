@@ -141,6 +141,8 @@ class AddressNarrowing:
         narrowed = self.offset(
             Builder().before(pointer), base, index, pointer.attrs["scale"], pointer.attrs["disp"]
         )
+        if isinstance(narrowed, Instruction) and not narrowed.uses:
+            narrowed.name = pointer.name
         pointer.replace_all_uses_with(narrowed)
         pointer.erase()
 
@@ -152,9 +154,9 @@ class AddressNarrowing:
         for value, signed, factor in terms:
             carried = self._carried(value, base, factor)
             base = carried or self._advance(builder, base, value, signed, factor)
-        if affine.disp or not terms:
-            base = builder.ptradd(base, constant(I32, 0), 1, affine.disp)
-        return base
+        if not affine.disp and terms:
+            return base
+        return builder.ptradd(base, constant(I32, 0), 1, affine.disp)
 
     def _depth(self, value: Value) -> int:
         """How many loops a value is computed in: sums of outer terms can stay outside."""

@@ -163,7 +163,9 @@ class Generator:
         header, latch = self.new_block("header"), self.new_block("latch")
         builder = Builder(block)
         divergent = self.random.random() < 0.6
-        start = builder.emit("and", self.values[block][2], constant(I32, 3)) if divergent else constant(I32, 1)
+        start = (
+            builder.emit("and", self.values[block][2], constant(I32, 3)) if divergent else constant(I32, 1)
+        )
         enters = self.condition(builder, self.values[block]) if self.random.random() < 0.4 else None
         exit_block = self.target(later[:1])
         if enters is None:

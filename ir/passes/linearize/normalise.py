@@ -10,14 +10,20 @@ from qgpu.ir.core.function import Function
 from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.opcodes import INVERSE_PREDICATE
 from qgpu.ir.passes.dead_code import remove_unreachable_blocks
+from qgpu.ir.passes.simplify.control_flow import skip_empty_block
 
 
 def normalise(function: Function) -> None:
-    """Merges all returns, gives each branch to a trap a trap of its own, drops branches with one target."""
+    """Merges all returns, gives each branch to a trap a trap of its own, drops branches with one target.
+
+    Blocks that only jump go, so that a branch to the function's end is seen as one.
+    """
     remove_unreachable_blocks(function)
+    merge_returns(function)
+    for block in list(function.blocks):
+        skip_empty_block(function, block)
     for block in function.blocks:
         drop_choiceless_branch(block)
-    merge_returns(function)
     split_traps(function)
     predecessors = function.predecessors()
     loops = LoopInfo(function, DominatorTree(function))

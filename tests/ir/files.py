@@ -1,0 +1,71 @@
+"""File tests of passes: `tests/ir/PASS/case.ir` holds a kernel and what the pass makes of it.
+
+A line `; OPTIONS name=number ...` sets the pass's options. The line `; EXPECT` parts input and output.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+
+from qgpu.ir import parse_function, print_function, verify
+from qgpu.ir.passes import (
+    CommonSubexpressions,
+    DeadCode,
+    IfConvert,
+    Linearize,
+    NarrowAddresses,
+    Pass,
+    PromoteNarrow,
+    Simplify,
+)
+
+HERE = Path(__file__).parent
+MARK = "; EXPECT"
+PASSES: dict[str, type[Pass]] = {
+    step.name: step
+    for step in (
+        CommonSubexpressions,
+        DeadCode,
+        IfConvert,
+        Linearize,
+        NarrowAddresses,
+        PromoteNarrow,
+        Simplify,
+    )
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A file test: `head` is everything before the mark, `expected` what comes after it."""
+
+    path: Path
+    step: Pass
+    head: str
+    expected: str
+
+
+def case_files() -> list[Path]:
+    return sorted(HERE.glob("*/*.ir"))
+
+
+def read_case(path: Path) -> Case:
+    head, _, expected = path.read_text().partition(f"{MARK}\n")
+    options = {
+        name: int(number)
+        for line in head.splitlines()
+        if line.startswith("; OPTIONS ")
+        for name, number in (word.split("=") for word in line.removeprefix("; OPTIONS ").split())
+    }
+    return Case(path, dataclasses.replace(PASSES[path.parent.name](), **options), head, expected)
+
+
+def run_case(case: Case) -> str:
+    """The output of the pass, verified before and after."""
+    function = parse_function(case.head, case.path.name)
+    verify(function)
+    case.step.run(function)
+    verify(function)
+    return print_function(function)
