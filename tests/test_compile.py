@@ -6,12 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 import launches
 from qgpu.backends.machine.description import BUILTIN, DEFAULT
 from qgpu.backends.machine.qbin import load_program, program_from_bytes
+from qgpu.runtime.api import FaultError, compile
 from qgpu.toolchain.compile import CompileOptions, compile_source, pass_names
 from qgpu.toolchain.diagnostics import DiagnosticError
 from qgpu.toolchain.driver import main
@@ -132,6 +134,27 @@ def test_the_api_compiles_chosen_kernels() -> None:
     text = "__global__ void f(int *a) { *a = 1; }\n__global__ void g(int *a) { *a = *a / 3; }\n"
     program = compile_source(text, "two.cu", "cu", DEFAULT, CompileOptions(kernels=("f",)))
     assert [kernel.name for kernel in program.kernels] == ["_Z1fPi"]
+
+
+REVERSE = """
+extern __shared__ int swap[];
+extern "C" __global__ void reverse(int *a) {
+    __shared__ int base[3];
+    if (threadIdx.x < 3) base[threadIdx.x] = 100 * threadIdx.x;
+    swap[threadIdx.x] = a[threadIdx.x];
+    __syncthreads();
+    a[threadIdx.x] = swap[blockDim.x - 1 - threadIdx.x] + base[1];
+}
+"""
+
+
+def test_shared_memory_whose_size_the_launch_gives() -> None:
+    kernel = compile(REVERSE, backend="reference")
+    values = np.array([1, 2, 3, 4, 5], dtype=np.int32)
+    kernel[1, 5, 20](values)
+    assert values.tolist() == [105, 104, 103, 102, 101]
+    with pytest.raises(FaultError):
+        kernel[1, 5, 16](values)
 
 
 IRREDUCIBLE = """.version 9.0

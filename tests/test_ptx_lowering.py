@@ -329,6 +329,13 @@ def test_arrays_become_arrays_of_the_function() -> None:
     ]
 
 
+def test_arrays_of_open_size_lie_behind_the_others() -> None:
+    source = kernel(".shared .b8 s[5]; mov.u64 %l1, d; mov.u64 %l2, s; mov.u64 %l3, e;")
+    declared = ".extern .shared .align 4 .b8 d[];\n.extern .shared .align 8 .b8 e[];\n.visible"
+    arrays = lower(source.replace(".visible", declared)).shared
+    assert [(a.name, a.size, a.align) for a in arrays] == [("s", 5, 1), ("d", 0, 16), ("e", 0, 16)]
+
+
 def test_parameters_of_all_widths() -> None:
     parameters = ".param .u64 a, .param .u8 c, .param .s16 h, .param .u64 w"
     body = """
@@ -407,8 +414,6 @@ def test_unsupported_instructions(instruction: str, reason: str) -> None:
         ("ld.param.u32 %r1, [nobody];", "the address is not a parameter of this kernel"),
         ("ld.param.u32 %r1, [a+4];", "a part of a parameter cannot be loaded"),
         ("bar.sync 1;", "only barrier 0 is supported"),
-        (".shared .b32 s[]; mov.u64 %l1, s;",
-         "array 's' has no size: dynamic shared memory is not supported"),
     ],
 )  # fmt: skip
 def test_ill_formed_kernels(body: str, message: str) -> None:

@@ -31,6 +31,8 @@ from qgpu.toolchain.ptx.rule import MEMORY, RESULT, Rule
 from qgpu.toolchain.ptx.ssa import Node
 
 _SINK = "_"
+_DYNAMIC_ALIGN = 16
+"""What dynamic shared memory is aligned to; several arrays of open size are one piece of memory."""
 
 
 class Emitter:
@@ -242,10 +244,6 @@ class Emitter:
                 f"variable '{variable.name}' is in {variable.space} memory; pass a pointer to it instead"
             )
             raise self.refusal(message, role)
-        if None in variable.extents:
-            raise self.refusal(
-                f"array '{variable.name}' has no size: dynamic shared memory is not supported", role
-            )
         array = _array(variable)
         if array not in self.function.shared:
             self.function.shared.append(array)
@@ -253,11 +251,16 @@ class Emitter:
 
 
 def _array(variable: ast.Variable) -> Array:
-    """A shared or local variable as the IR's array of bytes."""
+    """A shared or local variable as the IR's array of bytes.
+
+    One of open size is dynamic shared memory: it has 0 bytes, and lies behind the arrays that have a size.
+    """
     size = type_width(variable.type) // 8 * int((variable.vector or "v1")[1:])
     align = variable.align or size
     for extent in variable.extents:
         size *= extent or 0
+    if size == 0:
+        align = max(align, _DYNAMIC_ALIGN)
     return Array(variable.name.replace("%", "$"), variable.space, size, align)
 
 

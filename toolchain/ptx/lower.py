@@ -150,6 +150,7 @@ class _EntryLowering:
             self._emit_block(block)
         for phi, instruction in self._phis:
             self._complete(phi, instruction)
+        self._function.shared.sort(key=lambda array: array.size == 0)
         return self._function
 
     def _emit_phis(self, block: Block) -> None:
