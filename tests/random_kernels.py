@@ -1,16 +1,17 @@
-"""Random structured kernels in SSA form: arithmetic, memory, atomics, divergent branches, loops, early returns.
+"""Random structured kernels in SSA form: arithmetic, memory, atomics, branches, loops, early returns.
 
-A kernel has the parameters `source` (16 words, read), `target` (64 words, each thread writes its own four),
-`sums` (4 words, atomics), `k` and `m` (scalars). Every access is in bounds, every loop ends, and no result
-depends on the order of threads.
+A kernel has the parameters `source` and `other` (64 words each, read), `target` (64 words, each thread writes
+its own four), `sums` (4 words, atomics), `k` and `m` (scalars). Every loop ends, and no result depends on the
+order of threads. Accesses are in bounds, but for pointers that a chain of loops has moved very far.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from qgpu.ir import I8, I32, BasicBlock, Builder, Function, Value, constant, ptr
+from qgpu.ir import I8, I16, I32, Array, BasicBlock, Builder, Function, Value, constant, ptr
 
 THREADS = 16
 _BINARY = ("add", "sub", "mul", "and", "or", "xor", "smin", "smax", "umin", "umax")
@@ -28,18 +29,20 @@ class Generator:
     function: Function = field(init=False)
     builder: Builder = field(default_factory=Builder)
     values: list[Value] = field(default_factory=list)
-    uniform: list[Value] = field(default_factory=list)
-    loops: int = 0
+    pointers: list[Value] = field(default_factory=list)
 
     def kernel(self, statements: int) -> Function:
         """A kernel with about that many statements at its top level."""
         pointer = ptr("global")
-        args = [("source", pointer), ("target", pointer), ("sums", pointer), ("k", I32), ("m", I32)]
-        self.function = Function("random", args)
+        args = [("source", pointer), ("target", pointer), ("sums", pointer)]
+        args += [("k", I32), ("m", I32), ("other", pointer)]
+        self.function = Function("random", args, [Array("scratch", "shared", 4 * THREADS)])
         build = self.builder.at_end(self.function.add_block("entry"))
-        self.thread = build.sreg("tid.x", "tid")
-        self.uniform = [self.function.args[3], self.function.args[4]]
-        self.values = [self.thread, *self.uniform, constant(I32, 7)]
+        self.thread_in_block = build.sreg("tid.x", "tid")
+        blocks = build.emit("mul", build.sreg("ctaid.x"), build.sreg("ntid.x"))
+        self.thread = build.emit("add", blocks, self.thread_in_block)
+        self.values = [self.thread, *self.function.args[3:5], constant(I32, 7)]
+        self.pointers = [self.function.args[0], build.ptradd(self.function.args[0], self.index(8), 4)]
         for _ in range(statements):
             self.statement(3, top=True)
         for index, value in enumerate(self.values):
@@ -99,14 +102,41 @@ class Generator:
         if self.random.random() < 0.3:
             row = build.ptradd(source, self.index(4), 8, 0)
             return build.load(build.ptradd(row, self.index(4), 4, 4), I32)
-        target = self.random.random() < 0.3
-        if target:
+        choice = self.random.random()
+        if choice < 0.2:
             return build.load(self.own(self.random.randrange(4)), I32)
+        if choice < 0.3:
+            return build.load(self.scratch(), I32)
+        if choice < 0.5:
+            step = build.ptradd(
+                self.random.choice(self.pointers), self.index(2), 4, self.random.choice((0, 4))
+            )
+            return build.load(step, I32)
+        if choice < 0.6:
+            extension = self.random.choice(("zero", "sign"))
+            return build.load(build.ptradd(source, self.index(16), 2, 0), I16, I32, ext=extension)
         return build.load(build.ptradd(source, self.index(8), 4, 4 * self.random.randrange(4)), I32)
 
     def own(self, element: int) -> Value:
         """A pointer to one of the thread's own four words."""
         return self.builder.ptradd(self.function.args[1], self.thread, 16, 4 * element)
+
+    def scratch(self) -> Value:
+        """A pointer to the thread's own word of shared memory."""
+        return self.builder.ptradd(self.builder.addrof("scratch", "shared"), self.thread_in_block, 4)
+
+    def pointer(self) -> Value:
+        """A pointer to read through: another one moved on, or one of two."""
+        build, choice = self.builder, self.random.random()
+        if choice < 0.4:
+            index = self.random.choice((constant(I32, 1), constant(I32, 0), self.index(2)))
+            return build.ptradd(self.random.choice(self.pointers), index, self.random.choice((4, 4, 8)))
+        if choice < 0.6:
+            pair = [self.random.choice(self.pointers) for _ in range(2)]
+            return build.select(self.condition(), *pair)
+        if choice < 0.7:
+            return build.ptradd(self.function.args[5], self.index(8), 4)
+        return build.ptradd(self.function.args[0], self.index(8), 4, 4 * self.random.randrange(3))
 
     def store(self, element: int, value: Value) -> None:
         self.builder.store(self.own(element), value)
@@ -114,6 +144,13 @@ class Generator:
     def byte_store(self) -> None:
         pointer = self.builder.ptradd(self.function.args[1], self.thread, 16, self.random.randrange(16))
         self.builder.store(pointer, self.variable(), type=I8)
+
+    def narrow_store(self) -> None:
+        if self.random.random() < 0.5:
+            self.byte_store()
+            return
+        pointer = self.builder.ptradd(self.function.args[1], self.thread, 16, 2 * self.random.randrange(8))
+        self.builder.store(pointer, self.variable(), type=I16)
 
     def atomic(self) -> None:
         cell = self.random.randrange(len(_ATOMICS))
@@ -124,12 +161,16 @@ class Generator:
 
     def statement(self, depth: int, top: bool = False) -> None:
         choice = self.random.random()
-        if choice < 0.5 or not depth:
+        if choice < 0.1:
+            self.pointers[self.random.randrange(len(self.pointers))] = self.pointer()
+        elif choice < 0.15:
+            self.builder.store(self.scratch(), self.variable())
+        elif choice < 0.5 or not depth:
             self.values[self.random.randrange(len(self.values))] = self.expression()
         elif choice < 0.58:
             self.store(self.random.randrange(4), self.variable())
         elif choice < 0.61:
-            self.byte_store()
+            self.narrow_store()
         elif choice < 0.65:
             self.atomic()
         elif choice < 0.83:
@@ -140,6 +181,13 @@ class Generator:
             self.builder.barrier()
         else:
             self.early_return()
+
+    def state(self) -> list[Value]:
+        """The current values of all variables."""
+        return [*self.values, *self.pointers]
+
+    def set_state(self, state: Sequence[Value]) -> None:
+        self.values, self.pointers = list(state[: len(self.values)]), list(state[len(self.values) :])
 
     def block(self, name: str) -> BasicBlock:
         return self.function.add_block(name)
@@ -152,21 +200,22 @@ class Generator:
         build = self.builder
         then, otherwise, join = self.block("then"), self.block("else"), self.block("join")
         build.condbr(self.condition(), then, otherwise)
-        before, ends = list(self.values), []
+        before, ends = self.state(), []
         for side, filled in ((then, True), (otherwise, self.random.random() < 0.5)):
             build.at_end(side)
-            self.values = list(before)
+            self.set_state(before)
             if filled:
                 self.statements(depth)
-            ends.append((build.block, list(self.values)))
+            ends.append((build.block, self.state()))
             build.br(join)
         build.at_end(join)
-        self.values = [self.merge(pair, ends) for pair in zip(*(values for _, values in ends), strict=True)]
+        states = zip(*(state for _, state in ends), strict=True)
+        self.set_state([self.merge(pair, ends) for pair in states])
 
     def merge(self, pair: tuple[Value, ...], ends: list[tuple[BasicBlock, list[Value]]]) -> Value:
         if pair[0] is pair[1]:
             return pair[0]
-        phi = self.builder.phi(I32)
+        phi = self.builder.phi(pair[0].type)
         for value, (block, _) in zip(pair, ends, strict=True):
             phi.add_incoming(value, block)
         return phi
@@ -181,38 +230,39 @@ class Generator:
             build.condbr(build.icmp("ne", count, constant(I32, 0)), header, done)
         else:
             build.br(header)
-        entered = list(self.values)
+        entered = self.state()
         build.at_end(header)
-        phis = [build.phi(I32) for _ in (count, *entered)]
+        phis = [build.phi(value.type) for value in (count, *entered)]
         for phi, value in zip(phis, (count, *entered), strict=True):
             phi.add_incoming(value, source)
-        left, self.values = phis[0], list(phis[1:])
+        left = phis[0]
+        self.set_state(phis[1:])
         exits = [(source, entered)] if at_end else []
         if at_end:
             build.br(body)
         else:
             build.condbr(build.icmp("ne", left, constant(I32, 0)), body, done)
-            exits.append((build.block, list(self.values)))
+            exits.append((build.block, self.state()))
         build.at_end(body)
         self.statements(depth)
         if self.random.random() < 0.3:
             go_on = self.block("goon")
             build.condbr(self.condition(), done, go_on)
-            exits.append((build.block, list(self.values)))
+            exits.append((build.block, self.state()))
             build.at_end(go_on)
             self.statements(depth)
         left = build.emit("add", left, constant(I32, -1))
-        for phi, value in zip(phis, (left, *self.values), strict=True):
+        for phi, value in zip(phis, (left, *self.state()), strict=True):
             phi.add_incoming(value, build.block)
         if at_end:
-            exits.append((build.block, list(self.values)))
+            exits.append((build.block, self.state()))
             build.condbr(build.icmp("ne", left, constant(I32, 0)), header, done)
         else:
             build.br(header)
         build.at_end(done)
-        self.values = [build.phi(I32) for _ in self.values]
+        self.set_state([build.phi(value.type) for value in self.state()])
         for block, values in exits:
-            for phi, value in zip(self.values, values, strict=True):
+            for phi, value in zip(self.state(), values, strict=True):
                 phi.add_incoming(value, block)
 
     def early_return(self) -> None:
@@ -228,5 +278,3 @@ class Generator:
 def random_kernel(seed: int, statements: int = 6) -> Function:
     """The kernel of a seed."""
     return Generator(random.Random(seed)).kernel(statements)
-
-

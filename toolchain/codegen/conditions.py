@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import replace
 
+from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.inline import is_inversion
-from qgpu.toolchain.codegen.lowering import Lowered
 from qgpu.toolchain.codegen.nodes import EQUAL, GREATER, LESS, Condition, Node, NodeGuard, Operand, Slot
 from qgpu.toolchain.codegen.places import count_users
 from qgpu.toolchain.codegen.regions import Region

@@ -10,7 +10,7 @@ from qgpu.backends.machine.description import MachineDescription
 from qgpu.backends.machine.program import Kernel, Parameter, Preload, SourceLine
 from qgpu.ir import Function, IntType, Location, PtrType
 from qgpu.toolchain.codegen.allocate import Allocation
-from qgpu.toolchain.codegen.lowering import Lowered
+from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.nodes import EQUAL, GREATER, LESS, Access, move, word
 from qgpu.toolchain.codegen.refuse import refuse
 from qgpu.toolchain.codegen.registers import Guard, Register

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from qgpu.toolchain.codegen.arithmetic import total
-from qgpu.toolchain.codegen.lowering import Lowered
+from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.nodes import GREATER, LESS, Expression, move, word
 from qgpu.toolchain.codegen.regions import Region
 from qgpu.toolchain.codegen.registers import Register

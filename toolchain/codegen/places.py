@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from qgpu.toolchain.codegen.lowering import Lowered
+from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.nodes import Condition, Node, Slot
 from qgpu.toolchain.codegen.regions import Region
 from qgpu.toolchain.codegen.registers import Register

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from qgpu.backends.machine.description import MachineDescription
 from qgpu.toolchain.codegen.conditions import join_condition
+from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.inline import inlined, inlined_index, tested
-from qgpu.toolchain.codegen.lowering import Lowered
 from qgpu.toolchain.codegen.nodes import (
     MEMORY,
     Access,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 
-from qgpu.toolchain.codegen.lowering import Lowered
+from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.nodes import LUT_X, LUT_Y, Expression, Node, Operand, move
 from qgpu.toolchain.codegen.places import count_users
 from qgpu.toolchain.codegen.regions import Region, is_uniform

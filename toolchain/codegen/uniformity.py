@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from qgpu.ir import VOID, BasicBlock, Function, Instruction, Literal, Value
 from qgpu.ir.analysis.loops import Loop, LoopInfo
 
-_THREAD_REGISTERS = ("tid.x", "tid.y", "tid.z", "laneid", "warpid")
+THREAD_REGISTERS = ("tid.x", "tid.y", "tid.z", "laneid", "warpid")
 _TRANSPARENT = ("ptradd", "zext", "sext", "trunc", "add", "mul")
 
 
@@ -46,7 +46,7 @@ class Uniformity:
         if instruction in self._leaving or instruction.op == "atomicrmw":
             return True
         if instruction.op == "sreg":
-            return instruction.attrs["name"] in _THREAD_REGISTERS
+            return instruction.attrs["name"] in THREAD_REGISTERS
         if instruction.op == "slot":
             return not instruction.attrs.get("uniform")
         if instruction.op == "load" and instruction.block.guard:

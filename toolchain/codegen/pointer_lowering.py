@@ -1,0 +1,210 @@
+"""Lowering of pointers: no pointer is a value of the machine, only its descriptor and its offset are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from qgpu.ir import I32, Argument, Constant, Instruction, PtrType, SlotType, Value
+from qgpu.toolchain.codegen.addresses import Pointer, moved, offset_in, shared_layout
+from qgpu.toolchain.codegen.arithmetic import RELATIONS
+from qgpu.toolchain.codegen.environment import Environment
+from qgpu.toolchain.codegen.inductions import Induction, find_inductions
+from qgpu.toolchain.codegen.nodes import Arg, Expression, Slot, Term
+from qgpu.toolchain.codegen.pointers import Buffer, PointerShapes, Shape
+from qgpu.toolchain.codegen.refuse import refuse_instruction
+from qgpu.toolchain.codegen.registers import Register
+
+
+@dataclass(frozen=True)
+class _PointerSlot:
+    """A slot of pointers: slots for the descriptor and the offset, where these are not always the same."""
+
+    shape: Shape
+    offset: Slot | None
+    descriptor: Slot | None
+
+
+class PointerLowering:
+    """Lowers the instructions that make, keep or compare pointers.
+
+    Attributes:
+        slots: the slots of words by their IR slots, which induction pointers may share.
+    """
+
+    def __init__(self, environment: Environment, slots: dict[Value, Slot]) -> None:
+        self._env = environment
+        function = environment.function
+        self._layout = shared_layout(function)
+        self._shapes = PointerShapes(function)
+        self._pointers: dict[Value, Pointer] = {}
+        self._slots: dict[Value, _PointerSlot] = {}
+        self._inductions = find_inductions(function, self._shapes, environment.uniformity)
+        self._starts: dict[Value, Pointer] = {}
+        self._moved: dict[tuple, Slot] = {}
+        self._word_slots = slots
+
+    def pointer(self, value: Value) -> Pointer:
+        """The pointer that a value is."""
+        if isinstance(value, Argument):
+            return Pointer(self._env.result.parameter(value.index), "global")
+        return self._pointers[value]
+
+    def takes(self, instruction: Instruction) -> bool:
+        """Whether an instruction is about pointers, and no access to memory."""
+        if instruction.op in ("load", "store", "atomicrmw"):
+            return False
+        types = (instruction.type, *(operand.type for operand in instruction.operands))
+        return any(_of_pointers(type_) for type_ in types)
+
+    def lower(self, instruction: Instruction) -> None:
+        """Lower an instruction that `takes` gives true for."""
+        match instruction.op:
+            case "param":
+                descriptor = self._env.result.parameter(instruction.attrs["index"])
+                self._pointers[instruction] = Pointer(descriptor, "global")
+            case "addrof":
+                self._pointers[instruction] = self._array(instruction)
+            case "ptradd":
+                self._pointers[instruction] = self._sum(instruction)
+            case "select":
+                self._pointers[instruction] = self._selection(instruction)
+            case "icmp":
+                self._env.values[instruction] = self._comparison(instruction)
+            case "slot":
+                self._declare(instruction)
+            case "set":
+                self._set(instruction)
+            case "get":
+                self._pointers[instruction] = self._get(instruction)
+            case _:
+                raise refuse_instruction(instruction, "the machine has no operation for it on pointers")
+
+    def _array(self, instruction: Instruction) -> Pointer:
+        array = self._env.function.array(instruction.attrs["name"])
+        if array.space != "shared":
+            raise refuse_instruction(instruction, f"the machine has no {array.space} memory for arrays")
+        return Pointer(self._env.result.special("shared"), "shared", (), self._layout[array.name])
+
+    def _sum(self, instruction: Instruction) -> Pointer:
+        base, index = instruction.operands
+        attrs = instruction.attrs
+        if isinstance(index, Constant):
+            number: Arg = index.signed & 0xFFFFFFFF
+        elif index.type is I32:
+            number = self._env.arg(index)
+        else:
+            raise refuse_instruction(instruction, f"an index of type {index.type} needs 64-bit arithmetic")
+        return moved(self.pointer(base), number, attrs["scale"], attrs["disp"], not attrs["signed"])
+
+    def _selection(self, instruction: Instruction) -> Pointer:
+        shape, emitter = self._shapes.of(instruction), self._env.emitter
+        condition = self._env.arg(instruction.operands[0])
+        pair = [self.pointer(operand) for operand in instruction.operands[1:]]
+        offset = descriptor = None
+        if shape.offset is None:
+            a, b = (offset_in(pointer, shape.unit, emitter) for pointer in pair)
+            offset = emitter.value(Expression("select", a, b, condition))
+        if shape.buffer is None:
+            a, b = (pointer.descriptor for pointer in pair)
+            descriptor = emitter.value(Expression("select", a, b, condition))
+        return self._shaped(shape, descriptor, offset)
+
+    def _comparison(self, instruction: Instruction) -> Arg:
+        """Compares offsets: they are signed, whatever the predicate says of addresses."""
+        shapes = [self._shapes.of(operand) for operand in instruction.operands]
+        if shapes[0].buffer is None or shapes[0].buffer != shapes[1].buffer:
+            raise refuse_instruction(instruction, "the pointers are not known to point into the same buffer")
+        unit, emitter = min(shape.unit for shape in shapes), self._env.emitter
+        a, b = (offset_in(self.pointer(operand), unit, emitter) for operand in instruction.operands)
+        relation, _ = RELATIONS[instruction.attrs["pred"]]
+        return emitter.value(Expression("cmp", a, b, relation=relation, signed=True))
+
+    def _shaped(self, shape: Shape, descriptor: Arg | None, offset: Arg | None) -> Pointer:
+        """The pointer of a shape, with what the shape leaves open."""
+        if descriptor is None:
+            assert shape.buffer
+            descriptor = self._descriptor(shape.buffer)
+        pointer = Pointer(descriptor, shape.buffer.space if shape.buffer else "any")
+        if offset is None:
+            return replace(pointer, displacement=shape.offset or 0)
+        return moved(pointer, offset, shape.unit, 0, unsigned=False)
+
+    def _descriptor(self, buffer: Buffer) -> Register:
+        if buffer.space == "shared":
+            return self._env.result.special("shared")
+        return self._env.result.parameter(buffer.parameter)
+
+    # Slots
+
+    def _declare(self, slot: Instruction) -> None:
+        if slot in self._inductions:
+            return
+        shape, uniform = self._shapes.of(slot), self._env.uniformity.uniform(slot)
+        descriptor = None if shape.buffer else self._env.new_slot(f"{slot.name}.buffer", uniform)
+        offset = self._env.new_slot(f"{slot.name}.offset", uniform) if shape.offset is None else None
+        self._slots[slot] = _PointerSlot(shape, offset, descriptor)
+
+    def _set(self, instruction: Instruction) -> None:
+        slot, value = instruction.operands
+        pointer = self.pointer(value)
+        if slot in self._inductions:
+            self._set_induction(slot, self._inductions[slot], instruction, pointer)
+            return
+        pair = self._slots[slot]
+        if pair.offset:
+            self._env.set_word(pair.offset, offset_in(pointer, pair.shape.unit, self._env.emitter))
+        if pair.descriptor:
+            self._env.set_word(pair.descriptor, pointer.descriptor)
+
+    def _get(self, instruction: Instruction) -> Pointer:
+        slot, uniform = instruction.operands[0], self._env.uniformity.uniform(instruction)
+        if slot in self._inductions:
+            return self._get_induction(slot, self._inductions[slot])
+        pair = self._slots[slot]
+        descriptor = self._env.get_slot(pair.descriptor, uniform) if pair.descriptor else None
+        offset = self._env.get_slot(pair.offset, uniform) if pair.offset else None
+        return self._shaped(pair.shape, descriptor, offset)
+
+    # Induction pointers
+
+    def _set_induction(
+        self, slot: Value, induction: Induction, instruction: Instruction, pointer: Pointer
+    ) -> None:
+        known, unit = induction.key in self._moved, self._shapes.of(slot).unit
+        distance = self._distance(induction)
+        if instruction is induction.start:
+            self._starts[slot] = self._start(pointer, unit)
+            if not known and induction.counter is None:
+                self._env.set_word(distance, 0)
+        elif induction.counter is None and self._is_first(slot, induction):
+            rest = replace(pointer, terms=pointer.terms[len(self._starts[slot].terms) :])
+            self._env.set_word(distance, offset_in(rest, unit, self._env.emitter))
+
+    def _get_induction(self, slot: Value, induction: Induction) -> Pointer:
+        start, unit = self._starts[slot], self._shapes.of(slot).unit
+        distance = self._env.get_slot(self._distance(induction), uniform=True)
+        return replace(start, terms=(*start.terms, Term(distance, unit)))
+
+    def _distance(self, induction: Induction) -> Slot:
+        """The slot that counts how far the thread block has moved."""
+        if induction.counter is not None:
+            return self._word_slots[induction.counter]
+        if induction.key not in self._moved:
+            self._moved[induction.key] = self._env.new_slot("distance", uniform=True)
+        return self._moved[induction.key]
+
+    def _is_first(self, slot: Value, induction: Induction) -> bool:
+        """Whether of the pointers that move alike this is the one that counts for all."""
+        return next(s for s, found in self._inductions.items() if found.key == induction.key) is slot
+
+    def _start(self, pointer: Pointer, unit: int) -> Pointer:
+        """Where a thread's pointer starts, as a pointer with at most one term, to which a block can add."""
+        plain = all(term.scale in (1, 4) and not term.unsigned for term in pointer.terms)
+        if pointer.displacement == 0 and len(pointer.terms) < 2 and plain:
+            return pointer
+        offset = offset_in(pointer, unit, self._env.emitter)
+        return moved(Pointer(pointer.descriptor, pointer.space), offset, unit, 0, unsigned=False)
+
+
+def _of_pointers(type_: object) -> bool:
+    return isinstance(type_.element if isinstance(type_, SlotType) else type_, PtrType)
