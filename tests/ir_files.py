@@ -1,11 +1,13 @@
 """File tests of passes: `tests/ir/PASS/case.ir` holds a kernel and what the pass makes of it.
 
 A line `; OPTIONS name=number ...` sets the pass's options. The line `; EXPECT` parts input and output.
+`python tests/ir_files.py [FILE...]` writes the outputs anew; read the difference before you keep it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +23,7 @@ from qgpu.ir.passes import (
     Simplify,
 )
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent / "ir"
 MARK = "; EXPECT"
 PASSES: dict[str, type[Pass]] = {
     step.name: step
@@ -69,3 +71,14 @@ def run_case(case: Case) -> str:
     case.step.run(function)
     verify(function)
     return print_function(function)
+
+
+def main(arguments: list[str]) -> None:
+    """Writes the outputs of some or all file tests anew."""
+    for path in map(Path, arguments) if arguments else case_files():
+        case = read_case(path)
+        path.write_text(f"{case.head.rstrip()}\n{MARK}\n{run_case(case)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
