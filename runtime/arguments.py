@@ -90,7 +90,7 @@ def check_range(value: int, kind: str) -> None:
     """
     limits = np.iinfo(DTYPES[kind])
     if not limits.min <= value <= limits.max:
-        raise ArgumentError(f"{value} is not an {kind}: they go from {limits.min} to {limits.max}")
+        raise ArgumentError(f"{value} is out of range for {kind}: {limits.min} to {limits.max}")
 
 
 def _count(text: str) -> int:

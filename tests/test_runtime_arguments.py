@@ -64,9 +64,9 @@ def test_texts_that_are_none(spec: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("u8:256", "256 is not an u8: they go from 0 to 255"),
-        ("i32:2147483648", "they go from -2147483648 to 2147483647"),
-        ("u32[]:0,-1", "-1 is not an u32"),
+        ("u8:256", "256 is out of range for u8: 0 to 255"),
+        ("i32:2147483648", "for i32: -2147483648 to 2147483647"),
+        ("u32[]:0,-1", "-1 is out of range for u32"),
         ("i32[]:@no/such.npy", "cannot read 'no/such.npy': No such file or directory"),
     ],
 )
