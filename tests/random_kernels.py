@@ -43,6 +43,7 @@ class Generator:
         self.thread = build.emit("add", blocks, self.thread_in_block)
         self.values = [self.thread, *self.function.args[3:5], constant(I32, 7)]
         self.pointers = [self.function.args[0], build.ptradd(self.function.args[0], self.index(8), 4)]
+        self.builder.store(self.scratch(), constant(I32, 0))
         for _ in range(statements):
             self.statement(3, top=True)
         for index, value in enumerate(self.values):

@@ -83,7 +83,7 @@ def _invert(node: Node) -> None:
         node.expression = replace(expression, relation=expression.relation ^ 7)
         return
     node.expression = replace(expression, lut=_DUAL[expression.lut])
-    for operand in expression.operands[:2]:
+    for operand in dict.fromkeys(expression.operands[:2]):
         assert isinstance(operand, Node)
         _invert(operand)
 

@@ -60,7 +60,7 @@ class Environment:
         self.regions = {block: Region(block) for block in function.blocks}
         self.values: dict[Value, Arg] = {}
         self.emitter = Emitter(self.regions[function.entry])
-        self._constants: dict[tuple[Region, int, bool], Slot] = {}
+        self._first: dict[tuple[Region, Arg, bool], Slot] = {}
 
     def arg(self, value: Value) -> Arg:
         """What a value is on the machine: a constant, a register or a node."""
@@ -84,17 +84,20 @@ class Environment:
 
     def set_slot(self, slot: Slot, value: Arg) -> None:
         """Emit a set."""
-        self._constants = {key: first for key, first in self._constants.items() if first is not slot}
+        self._first = {key: first for key, first in self._first.items() if first is not slot}
         node = self.emitter.add("set", move(value), slot.uniform)
         node.slot = slot
 
     def set_word(self, slot: Slot, value: Arg) -> None:
-        """Emit a set; a constant is copied from the first slot that the block set to it: that may be free."""
-        key = (self.emitter.region, value, slot.uniform) if isinstance(value, int) else None
-        first = self._constants.get(key) if key else None
+        """Emit a set of a word.
+
+        A constant, or what the host wrote, is copied from the first slot that the block set to it: registers of
+        copies can be shared.
+        """
+        key = (self.emitter.region, value, slot.uniform)
+        first = None if isinstance(value, Node) else self._first.get(key)
         self.set_slot(slot, value if first is None else self.get_slot(first, slot.uniform))
-        if key:
-            self._constants.setdefault(key, slot)
+        self._first.setdefault(key, slot)
 
     def get_slot(self, slot: Slot, uniform: bool) -> Node:
         """Emit a get."""

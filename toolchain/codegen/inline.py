@@ -26,9 +26,7 @@ from qgpu.toolchain.codegen.nodes import (
     signed,
     word,
 )
-from qgpu.toolchain.codegen.registers import Register
 
-_AND = ("lop3", LUT_X & LUT_Y)
 _NEAR = 1 << INDEX_BITS - 2
 """Nearer to 0 than this, an index or a number of bytes leaves the other part of a sum within INDEX_BITS."""
 
@@ -139,32 +137,27 @@ def is_boolean(operand: Operand) -> bool:
 def tested(comparison: Expression) -> Expression | None:
     """An expression that is not 0 where a comparison with a constant holds, and costs no comparison."""
     x, y = comparison.x, comparison.y
-    if comparison.op != "cmp" or (
-        not isinstance(x, Node) and x is not MEMORY and not isinstance(x, Register)
-    ):
+    if comparison.op != "cmp" or isinstance(x, int):
         return None
     if comparison.relation == LESS | GREATER and y == 0:
         return move(x)
-    bit = _single_bit(x)
-    if comparison.relation != EQUAL or bit is None or y not in (0, bit):
+    mask = _single_bit(x) if comparison.relation == EQUAL else None
+    if mask is None or y not in (0, mask):
         return None
-    if y == bit:
+    if y == mask:
         return move(x)
     assert isinstance(x, Node)
-    return replace(x.expression, lut=LUT_Y & ~LUT_X) if x.expression.y == bit else None
+    return None if is_boolean(x) else replace(x.expression, lut=LUT_Y & ~LUT_X)
 
 
 def _single_bit(operand: Operand) -> int | None:
     """The bit that a word may have set, all others being 0."""
     if is_boolean(operand):
         return 1
-    if (
-        not isinstance(operand, Node)
-        or operand.expression.op != "lop3"
-        or operand.expression.lut != LUT_X & LUT_Y
-    ):
+    expression = operand.expression if isinstance(operand, Node) else None
+    if expression is None or (expression.op, expression.lut, expression.z) != ("lop3", LUT_X & LUT_Y, 0):
         return None
-    mask = operand.expression.y
+    mask = expression.y
     return mask if isinstance(mask, int) and mask.bit_count() == 1 else None
 
 
