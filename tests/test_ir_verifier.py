@@ -124,7 +124,8 @@ def test_the_error_names_block_and_instruction() -> None:
     with pytest.raises(VerifyError) as caught:
         verify(function)
     error = caught.value
-    assert error.block is function.block("a") and error.instruction is error.block.instructions[0]
+    block = function.block("a")
+    assert error.block is block and error.instruction is block.instructions[0]
     assert "block 'a', in '%x = add %n, i8 1 : i32'" in str(error)
 
 

@@ -1,0 +1,329 @@
+"""Analyses on graphs drawn by hand, and the graph algorithms against networkx on random ones."""
+
+import random
+
+import networkx as nx
+import pytest
+
+from qgpu.ir import Function, parse_function
+from qgpu.ir.analysis.cfg import reachable_blocks, reverse_postorder
+from qgpu.ir.analysis.dominators import DominatorTree, dominance_frontiers
+from qgpu.ir.analysis.graph import immediate_dominators, postorder, strongly_connected_components
+from qgpu.ir.analysis.liveness import Liveness
+from qgpu.ir.analysis.loops import LoopInfo
+from qgpu.ir.analysis.postdominators import PostDominatorTree
+from qgpu.ir.analysis.uniformity import Uniformity
+
+
+def shape(edges: str) -> Function:
+    """A function of empty blocks with the given successors: `a: b c; b: d; ...`; no successors means `ret`."""
+    text = ["kernel @shape(%c: i1) {"]
+    for line in edges.split(";"):
+        name, _, targets = line.partition(":")
+        names = targets.split()
+        branch = {0: "ret", 1: f"br {targets}", 2: f"condbr %c, {', '.join(names)}"}[len(names)]
+        text.append(f"{name.strip()}:\n  {branch}")
+    return parse_function("\n".join([*text, "}"]))
+
+
+DIAMOND = "a: b c; b: d; c: d; d:"
+NESTED = "a: h; h: i x; i: i2 l; i2: i; l: h; x:"
+BREAKS = "a: h; h: b x; b: y c; c: h x; x: y; y:"
+IRREDUCIBLE = "a: b c; b: c; c: b d; d:"
+ENDLESS = "a: b c; b: b2; b2: b; c:"
+TWO_ENDS = "a: b c; b:; c: d e; d: e; e:"
+
+
+def idoms(function: Function) -> dict[str, str | None]:
+    tree = DominatorTree(function)
+    found = {block.name: tree.idom(block) for block in reachable_blocks(function)}
+    return {name: block.name if block else None for name, block in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("edges", "expected"),
+    [
+        (DIAMOND, "a- ba ca da"),
+        (NESTED, "a- ha ih i2i li xh"),
+        (BREAKS, "a- ha bh cb xh yh"),
+        (IRREDUCIBLE, "a- ba ca dc"),
+        (TWO_ENDS, "a- ba ca dc ec"),
+    ],
+)
+def test_immediate_dominators(edges: str, expected: str) -> None:
+    pairs = {entry[:-1]: None if entry[-1] == "-" else entry[-1] for entry in expected.split()}
+    assert idoms(shape(edges)) == pairs
+
+
+@pytest.mark.parametrize(
+    ("edges", "expected"),
+    [
+        (DIAMOND, {"a": "d", "b": "d", "c": "d", "d": None}),
+        (NESTED, {"a": "h", "h": "x", "i": "l", "i2": "i", "l": "h", "x": None}),
+        (BREAKS, {"a": "h", "h": "y", "b": "y", "c": "y", "x": "y", "y": None}),
+        (ENDLESS, {"a": None, "b": "b2", "b2": None, "c": None}),
+        (TWO_ENDS, {"a": None, "b": None, "c": "e", "d": "e", "e": None}),
+    ],
+)
+def test_immediate_post_dominators(edges: str, expected: dict[str, str | None]) -> None:
+    function = shape(edges)
+    tree = PostDominatorTree(function)
+    found = {block.name: tree.ipdom(block) for block in function.blocks}
+    assert {name: block.name if block else None for name, block in found.items()} == expected
+
+
+def test_dominance_is_transitive_and_post_dominance_its_mirror() -> None:
+    function = shape(DIAMOND)
+    a, b, c, d = function.blocks
+    tree, post = DominatorTree(function), PostDominatorTree(function)
+    assert tree.dominates(a, d) and tree.dominates(b, b) and not tree.dominates(b, d)
+    assert not tree.strictly_dominates(b, b)
+    assert post.post_dominates(d, a) and not post.post_dominates(b, a)
+    assert tree.children(a) == [block for block in tree.order if block in (b, c, d)]
+
+
+def test_control_dependence_names_the_blocks_a_branch_decides() -> None:
+    function = shape("a: b e; b: c d; c: d; d: e; e:")
+    post = PostDominatorTree(function)
+    decided = post.control_dependences(function.block("a"))
+    assert {s.name: [b.name for b in blocks] for s, blocks in decided.items()} == {"b": ["b", "d"], "e": []}
+
+
+def test_dominance_frontiers() -> None:
+    function = shape(NESTED)
+    frontiers = {
+        block.name: [f.name for f in found] for block, found in dominance_frontiers(function).items()
+    }
+    assert frontiers == {"a": [], "h": ["h"], "i": ["h", "i"], "i2": ["i"], "l": ["h"], "x": []}
+
+
+def test_reverse_postorder_has_only_back_edges_backwards() -> None:
+    function = shape(BREAKS)
+    order = reverse_postorder(function)
+    number = {block: index for index, block in enumerate(order)}
+    backward = [(a.name, b.name) for a in order for b in a.successors if number[b] <= number[a]]
+    assert backward == [("c", "h")]
+    assert reachable_blocks(shape("a: b; b:; island: b")) != shape("a: b; b:; island: b").blocks
+
+
+def test_loops_nest() -> None:
+    function = shape(NESTED)
+    info = LoopInfo(function)
+    outer, inner = info.loops
+    assert (outer.header.name, inner.header.name) == ("h", "i")
+    assert inner.parent is outer and outer.children == [inner] and info.top_level == [outer]
+    assert [block.name for block in inner.blocks] == ["i", "i2"]
+    assert {block.name for block in outer.blocks} == {"h", "i", "i2", "l"}
+    assert [(a.name, b.name) for a, b in inner.exit_edges] == [("i", "l")]
+    assert info.depth(function.block("i2")) == 2 and info.depth(function.block("x")) == 0
+    preheader = outer.preheader(function.predecessors())
+    assert preheader is function.block("a") and inner.preheader(function.predecessors()) is None
+
+
+def test_a_loop_with_breaks_has_several_exits() -> None:
+    function = shape(BREAKS)
+    [loop] = LoopInfo(function).loops
+    assert sorted((a.name, b.name) for a, b in loop.exit_edges) == [("b", "y"), ("c", "x"), ("h", "x")]
+    assert {block.name for block in loop.exit_blocks} == {"x", "y"}
+    assert [block.name for block in loop.latches] == ["c"]
+
+
+def test_a_cycle_with_two_entries_is_no_loop_but_irreducible() -> None:
+    info = LoopInfo(shape(IRREDUCIBLE))
+    assert info.loops == []
+    assert {block.name for block in info.irreducible} == {"b", "c"}
+    assert LoopInfo(shape(NESTED)).irreducible == []
+
+
+def random_graph(seed: int) -> dict[int, list[int]]:
+    chance = random.Random(seed)
+    size = chance.randint(2, 14)
+    return {node: chance.sample(range(size), k=min(size, chance.randint(0, 3))) for node in range(size)}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_graph_algorithms_agree_with_networkx(seed: int) -> None:
+    edges = random_graph(seed)
+    graph: nx.DiGraph = nx.DiGraph()
+    graph.add_nodes_from(edges)
+    graph.add_edges_from((node, other) for node in edges for other in edges[node])
+    order = postorder(0, edges.__getitem__)[::-1]
+    assert set(order) == nx.descendants(graph, 0) | {0}
+    reached = set(order)
+    sources = {node: [other for other in order if node in edges[other]] for node in order}
+    found = immediate_dominators(order, sources.__getitem__)
+    expected = dict(nx.immediate_dominators(graph.subgraph(reached), 0))
+    expected[0] = None
+    assert found == expected
+    components = strongly_connected_components(list(edges), edges.__getitem__)
+    assert {frozenset(c) for c in components} == {
+        frozenset(c) for c in nx.strongly_connected_components(graph)
+    }
+    position = {node: index for index, component in enumerate(components) for node in component}
+    assert all(position[other] <= position[node] for node in edges for other in edges[node])
+
+
+LIVE = """
+kernel @live(%p: ptr<global>, %n: i32) {
+entry:
+  %t = sreg tid.x : i32
+  %c = icmp slt %t, %n : i1
+  br loop
+loop:
+  %i = phi [i32 0, entry], [%i1, loop] : i32
+  %s = phi [%t, entry], [%s1, loop] : i32
+  %s1 = add %s, %i : i32
+  %i1 = add %i, i32 1 : i32
+  %more = icmp slt %i1, %n : i1
+  condbr %more, loop, done
+done:
+  %q = select %c, %s1, %t : i32
+  store i32 %p, %q
+  ret
+}
+"""
+
+
+def names(values: list) -> list[str]:
+    return [value.name for value in values]
+
+
+def test_live_ranges_over_a_loop() -> None:
+    function = parse_function(LIVE)
+    live = Liveness(function)
+    entry, loop, done = function.blocks
+    assert names(live.live_in(entry)) == ["p", "n"]
+    assert names(live.live_out(entry)) == ["p", "n", "t", "c"]
+    assert names(live.live_in(loop)) == ["p", "n", "t", "c"]
+    assert names(live.live_out(loop)) == ["p", "n", "t", "c", "s1", "i1"]
+    assert names(live.live_in(done)) == ["p", "t", "c", "s1"]
+    assert live.live_out(done) == []
+
+
+def test_a_guarded_set_does_not_end_a_live_range_above_it() -> None:
+    function = parse_function("""
+    kernel @f(%p: ptr<global>, %c: i1) attributes {linearised: true} {
+    entry:
+      %s = slot : slot<i32>
+      set %s, i32 1
+      br then
+    then [%c]:
+      set %s, i32 2
+      br join
+    join:
+      set %s, i32 3
+      br done
+    done:
+      %g = get %s : i32
+      store i32 %p, %g
+      ret
+    }""")
+    live = Liveness(function)
+    assert names(live.live_in(function.block("then"))) == ["p", "c"]
+    function.block("join").guard = function.block("then").guard
+    live = Liveness(function)
+    assert names(live.live_in(function.block("then"))) == ["p", "c", "s"]
+    assert names(live.live_in(function.entry)) == ["p", "c"]
+
+
+UNIFORM = """
+kernel @uniform(%p: ptr<global>, %n: i32) {
+entry:
+  %t = sreg tid.x : i32
+  %b = sreg ctaid.x : i32
+  %all = load i32 %p : i32
+  %q = ptradd %p, %t {scale: 4, disp: 0, signed: true} : ptr<global>
+  %own = load i32 %q : i32
+  %cu = icmp slt %b, %n : i1
+  %cd = icmp slt %t, %n : i1
+  condbr %cu, u1, join1
+u1:
+  br join1
+join1:
+  %same = phi [i32 1, entry], [i32 2, u1] : i32
+  condbr %cd, d1, join2
+d1:
+  %inside = add %same, i32 1 : i32
+  condbr %cu, d2, d3
+d2:
+  br d3
+d3:
+  %still = phi [i32 5, d1], [%inside, d2] : i32
+  br join2
+join2:
+  %mixed = phi [i32 1, join1], [%still, d3] : i32
+  %equal = phi [%n, join1], [%n, d3] : i32
+  br loop
+loop:
+  %i = phi [i32 0, join2], [%i1, loop] : i32
+  %i1 = add %i, i32 1 : i32
+  %leave = icmp eq %i1, %own : i1
+  condbr %leave, done, loop
+done:
+  %last = add %i1, i32 0 : i32
+  %old = atomicrmw add %p, i32 1 : i32
+  ret
+}
+"""
+
+
+def test_uniform_and_divergent_values() -> None:
+    function = parse_function(UNIFORM)
+    found = Uniformity(function)
+    divergent = {i.name for i in function.instructions if i.name and not found.is_uniform(i)}
+    assert divergent == {"t", "q", "own", "cd", "mixed", "leave", "last", "old"}
+    assert [block.name for block in found.divergent_branches] == ["join1", "loop"]
+
+
+def test_a_value_is_uniform_in_a_loop_that_lanes_leave_apart_but_not_after_it() -> None:
+    function = parse_function(UNIFORM)
+    found = Uniformity(function)
+    [loop] = found.loops.loops
+    assert found.is_divergent_loop(loop)
+    counter = next(i for i in function.instructions if i.name == "i1")
+    assert found.is_uniform(counter)
+    assert found.is_uniform_at(counter, function.block("loop"))
+    assert not found.is_uniform_at(counter, function.block("done"))
+
+
+def test_a_divergent_branch_that_comes_together_in_a_loop_leaves_the_loop_uniform() -> None:
+    function = parse_function("""
+    kernel @f(%n: i32) {
+    entry:
+      %t = sreg tid.x : i32
+      %c = icmp slt %t, %n : i1
+      br loop
+    loop:
+      %i = phi [i32 0, entry], [%i1, next] : i32
+      condbr %c, then, next
+    then:
+      br next
+    next:
+      %i1 = add %i, i32 1 : i32
+      %m = icmp slt %i1, %n : i1
+      condbr %m, loop, done
+    done:
+      %after = add %i1, i32 0 : i32
+      ret
+    }""")
+    found = Uniformity(function)
+    assert not found.is_divergent_loop(found.loops.loops[0])
+    assert all(found.is_uniform(i) for i in function.instructions if i.name in ("i", "i1", "m", "after"))
+
+
+def test_slots_say_themselves_whether_they_are_uniform() -> None:
+    function = parse_function("""
+    kernel @f(%p: ptr<global>) attributes {linearised: true} {
+      array @x: local, 4 bytes, align 4
+    entry:
+      %u = slot {uniform: true} : slot<i32>
+      %d = slot : slot<i32>
+      set %u, i32 1
+      set %d, i32 1
+      %a = get %u : i32
+      %b = get %d : i32
+      %l = addrof @x : ptr<local>
+      ret
+    }""")
+    found = Uniformity(function)
+    assert [i.name for i in function.instructions if not found.is_uniform(i)] == ["b", "l"]
