@@ -91,8 +91,8 @@ class Environment:
     def set_word(self, slot: Slot, value: Arg) -> None:
         """Emit a set of a word.
 
-        A constant, or what the host wrote, is copied from the first slot that the block set to it: registers of
-        copies can be shared.
+        A constant, or what the host wrote, is copied from the first slot that the block set to it: copies can
+        share a register.
         """
         key = (self.emitter.region, value, slot.uniform)
         first = None if isinstance(value, Node) else self._first.get(key)

@@ -47,7 +47,7 @@ def inlined(expression: Expression, node: Node) -> Iterator[Expression]:
             yield from _into_logic(expression, node)
         case "cmp":
             yield from _into_comparison(expression, node)
-        case "select" if expression.z is node and is_boolean(inner.x) and is_inversion(inner):
+        case "select" if node not in (expression.x, expression.y) and _is_not(inner):
             yield expression.with_operands(expression.y, expression.x, inner.x)
 
 
@@ -127,6 +127,10 @@ def _into_comparison(outer: Expression, node: Node) -> Iterator[Expression]:
 def is_inversion(expression: Expression) -> bool:
     """Whether an expression is `not` of its first operand, if that is 0 or 1."""
     return expression.op == "cmp" and expression.y == 0 and expression.relation == EQUAL
+
+
+def _is_not(expression: Expression) -> bool:
+    return is_inversion(expression) and is_boolean(expression.x)
 
 
 def is_boolean(operand: Operand) -> bool:

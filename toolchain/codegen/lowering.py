@@ -16,9 +16,11 @@ from qgpu.toolchain.codegen.arithmetic import ATOMICS, OLD_VALUES, RULES
 from qgpu.toolchain.codegen.environment import Environment, Lowered
 from qgpu.toolchain.codegen.inline import is_inversion
 from qgpu.toolchain.codegen.nodes import (
+    EQUAL,
     GREATER,
     LESS,
     MEMORY,
+    Access,
     Arg,
     Condition,
     Expression,
@@ -216,8 +218,31 @@ class _Lowering:
             raise refuse_instruction(instruction, f"the machine keeps no {type_} in memory")
         pointer = self.pointers.pointer(instruction.operands[0])
         where = access(pointer, type_.bytes, sign, self.env.emitter)
+        if kind != "load" and not is_uniform(where.descriptor):
+            return self._one_of_several(kind, instruction, expression, where)
         node = self.env.emitter.add(kind, expression, uniform=False, access=where)
         node.volatile = bool(instruction.attrs.get("volatile"))
+        return node
+
+    def _one_of_several(
+        self, kind: str, instruction: Instruction, expression: Expression, where: Access
+    ) -> Node:
+        """Writes to each buffer it may be, in the lanes whose it is and that have not written to one before.
+
+        A block reads two thread registers; the buffer's, the index's and the value's would be three.
+        """
+        if instruction.uses:
+            raise refuse_instruction(instruction, "its buffer is one of several, and its result is used")
+        emitter = self.env.emitter
+        guard, node = emitter.region.guard, None
+        for descriptor in self.pointers.choices(instruction.operands[0]):
+            same = Expression("cmp", where.descriptor, descriptor, relation=EQUAL)
+            condition = emitter.add("value", same, uniform=False)
+            condition.guard = guard
+            node = emitter.add(kind, expression, False, replace(where, descriptor=descriptor))
+            node.guard = (*guard, (condition, True))
+            guard = (*guard, (condition, False))
+        assert node is not None
         return node
 
     def _atomic(self, instruction: Instruction) -> None:

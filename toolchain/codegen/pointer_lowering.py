@@ -49,6 +49,11 @@ class PointerLowering:
             return Pointer(self._env.result.parameter(value.index), "global")
         return self._pointers[value]
 
+    def choices(self, value: Value) -> list[Register]:
+        """The descriptors of the buffers that a pointer may point into."""
+        buffers = sorted(self._shapes.of(value).buffers, key=lambda buffer: (buffer.space, buffer.parameter))
+        return [self._descriptor(buffer) for buffer in buffers]
+
     def takes(self, instruction: Instruction) -> bool:
         """Whether an instruction is about pointers, and no access to memory."""
         if instruction.op in ("load", "store", "atomicrmw"):

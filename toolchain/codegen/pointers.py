@@ -25,14 +25,19 @@ class Shape:
     """What is known of a pointer.
 
     Attributes:
-        buffer: where it points, or None for one of several buffers.
+        buffers: where it may point.
         unit: 4 or 1, the bytes that its offset is counted in.
         offset: the offset in bytes, or None where it is not always the same.
     """
 
-    buffer: Buffer | None
+    buffers: frozenset[Buffer]
     unit: int
     offset: int | None = None
+
+    @property
+    def buffer(self) -> Buffer | None:
+        """The buffer, or None where it is one of several."""
+        return next(iter(self.buffers)) if len(self.buffers) == 1 else None
 
 
 class PointerShapes:
@@ -60,13 +65,13 @@ class PointerShapes:
 
     def of(self, pointer: Value) -> Shape:
         """The shape of a pointer, or of a slot of pointers. One that no buffer reaches has none."""
-        return self._shape(pointer) or Shape(None, 1)
+        return self._shape(pointer) or Shape(frozenset(), 1)
 
     def _shape(self, pointer: Value) -> Shape | None:
         if isinstance(pointer.type, SlotType):
             return self._slots.get(pointer)
         if isinstance(pointer, Argument):
-            return Shape(Buffer("global", pointer.index), 4, 0)
+            return _parameter(pointer.index)
         if not isinstance(pointer, Instruction):
             return None
         return self._instruction_shape(pointer)
@@ -74,10 +79,10 @@ class PointerShapes:
     def _instruction_shape(self, pointer: Instruction) -> Shape | None:
         match pointer.op:
             case "param":
-                return Shape(Buffer("global", pointer.attrs["index"]), 4, 0)
+                return _parameter(pointer.attrs["index"])
             case "addrof":
                 array = self._function.array(pointer.attrs["name"])
-                return Shape(Buffer(array.space), 4 if array.align % 4 == 0 else 1)
+                return Shape(frozenset([Buffer(array.space)]), 4 if array.align % 4 == 0 else 1)
             case "ptradd":
                 base = self._shape(pointer.operands[0])
                 return base and _moved(base, pointer)
@@ -88,13 +93,17 @@ class PointerShapes:
         return None
 
 
+def _parameter(index: int) -> Shape:
+    return Shape(frozenset([Buffer("global", index)]), 4, 0)
+
+
 def _moved(base: Shape, addition: Instruction) -> Shape:
     index, attrs = addition.operands[1], addition.attrs
     offset = None
     if base.offset is not None and isinstance(index, Constant):
         number = index.signed if attrs["signed"] else index.value
         offset = base.offset + number * attrs["scale"] + attrs["disp"]
-    return Shape(base.buffer, base.unit if moves_by_words(addition) else 1, offset)
+    return Shape(base.buffers, base.unit if moves_by_words(addition) else 1, offset)
 
 
 def moves_by_words(addition: Instruction) -> bool:
@@ -108,5 +117,4 @@ def moves_by_words(addition: Instruction) -> bool:
 def _join(a: Shape | None, b: Shape | None) -> Shape | None:
     if a is None or b is None:
         return a or b
-    buffer = a.buffer if a.buffer == b.buffer else None
-    return Shape(buffer, min(a.unit, b.unit), a.offset if a.offset == b.offset else None)
+    return Shape(a.buffers | b.buffers, min(a.unit, b.unit), a.offset if a.offset == b.offset else None)

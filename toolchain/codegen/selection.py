@@ -211,6 +211,8 @@ class Selector:
     def _may_cover(self, draft: Draft, node: Node, region: Region) -> bool:
         if node.kind not in ("value", "load") or node.block is not region.block or node.predicate:
             return False
+        if node not in draft.expression.operands or (draft.access and node in draft.access.args):
+            return False
         if node.over or node.guard or node in self.owners or (node.access and draft.root.guard is not None):
             return False
         alone = set(node.users) <= set(draft.covers) and node not in self.places.computed

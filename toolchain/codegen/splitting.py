@@ -9,11 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from qgpu.toolchain.codegen.arithmetic import logic, product, total
-from qgpu.toolchain.codegen.nodes import Access, Arg, Expression, Node, Term
+from qgpu.toolchain.codegen.nodes import Access, Arg, Expression, Node, Term, word
 from qgpu.toolchain.codegen.places import RetryError
-from qgpu.toolchain.codegen.refuse import refuse
 from qgpu.toolchain.codegen.regions import Region
-from qgpu.toolchain.codegen.registers import Register
 from qgpu.toolchain.codegen.selections import overwrite, step_of
 
 
@@ -21,17 +19,14 @@ def split(node: Node, region: Region) -> list[Node]:
     """Replace a node by steps; returns the new nodes and then the changed one, all in the region.
 
     Raises:
-        DiagnosticError: there are no such steps.
         RetryError: the steps need a predicate that has no place yet.
     """
     if node.expression.op == "select":
         steps = overwrite(node, region)
     elif node.expression.op == "lop3":
         steps = _logic_steps(node)
-    elif node.access and len(node.access.terms) > 1:
+    elif node.access and len(node.access.terms) + bool(node.access.displacement) > 1:
         steps = _offset_steps(node, node.access)
-    elif node.access and not isinstance(node.expression.moved, int | Register | None):
-        raise refuse("the access goes to one of several buffers", node.loc, _SEVERAL)
     else:
         raise AssertionError(f"{node} has no routes")
     for step in steps:
@@ -42,9 +37,6 @@ def split(node: Node, region: Region) -> list[Node]:
     if node.expression.op == "select" or node.over:
         raise RetryError
     return [*steps, node]
-
-
-_SEVERAL = "a block reads two thread registers: the buffer's, the index's and the value's are three"
 
 
 def _recount(region: Region) -> None:
@@ -58,16 +50,19 @@ def _recount(region: Region) -> None:
 
 
 def _offset_steps(node: Node, access: Access) -> list[Node]:
-    a, b = access.terms
-    unit = min(a.scale, b.scale)
+    """Add up an offset in a register: terms of one scale or of words and bytes, and the displacement."""
+    unit = min(term.scale for term in access.terms)
+    unit = 1 if access.displacement % unit else unit
     steps: list[Node] = []
-    parts: list[Arg] = []
-    for term in (a, b):
-        scaled = term.scale != unit
-        steps += [step_of(node, product(term.value, term.scale // unit))] if scaled else []
-        parts.append(steps[-1] if scaled else term.value)
-    steps.append(step_of(node, total(*parts)))
-    node.access = replace(access, terms=(Term(steps[-1], unit),))
+    value: Arg = word(access.displacement // unit)
+    for term in access.terms:
+        part: Arg = term.value
+        if term.scale != unit:
+            part = step_of(node, product(part, term.scale // unit))
+            steps.append(part)
+        value = part if value == 0 else step_of(node, total(part, value))
+        steps += [value] if value is not part and isinstance(value, Node) else []
+    node.access = replace(access, terms=(Term(value, unit),), displacement=0)
     return steps
 
 
