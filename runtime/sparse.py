@@ -30,38 +30,42 @@ _CONFIG = {"model_type": "qwen3_5_text", "hidden_act": "silu", "attention_bias":
 class SparseMatrix:
     """The non-zeros of a matrix of shape [rows, columns], row after row (CSR without empty rows).
 
-    Rows that are alike are kept and multiplied once.
-
     Attributes:
         used: the rows that have non-zeros, ascending.
     """
 
     def __init__(self, dense: Array) -> None:
-        self.used = np.flatnonzero(dense.any(axis=1))
-        kept, self._copies = _distinct_rows(dense[self.used])
-        rows, self._columns = np.nonzero(dense[self.used[kept]])
-        self._values = dense[self.used[kept][rows], self._columns]
-        self._starts = np.searchsorted(rows, np.arange(len(kept)))
+        rows, self._columns = np.nonzero(dense)
+        self._values = dense[rows, self._columns]
+        self.used, self._starts = np.unique(rows, return_index=True)
+        self._products = np.empty_like(self._values)
 
     def times(self, vector: Array) -> Array:
         """The product with a vector, at the rows `used`."""
-        if not len(self.used):
-            return np.empty(0, np.float32)
-        products = self._values * vector[self._columns]
-        return np.add.reduceat(products, self._starts)[self._copies]
+        products = self._products
+        if not len(products):
+            return products
+        # Columns are in range by construction; "clip" spares numpy a copy that its check would need.
+        vector.take(self._columns, out=products, mode="clip")
+        np.multiply(products, self._values, out=products)
+        return np.add.reduceat(products, self._starts)
 
 
-def _distinct_rows(matrix: Array) -> tuple[list[int], Array]:
-    """Return the rows that differ from all before them, and for each row the number of its like in these."""
+def _distinct_rows(*matrices: Array) -> tuple[Array, Array]:
+    """Number the distinct rows of matrices side by side.
+
+    Returns:
+        The first row of each kind, and the kind of each row, so that kinds[copies] are the rows.
+    """
     numbers: dict[bytes, int] = {}
     kept: list[int] = []
-    copies = np.empty(len(matrix), np.intp)
-    for row, content in enumerate(matrix):
-        number = numbers.setdefault(content.tobytes(), len(kept))
+    copies = np.empty(len(matrices[0]), np.intp)
+    for row, parts in enumerate(zip(*matrices, strict=True)):
+        number = numbers.setdefault(b"".join(part.tobytes() for part in parts), len(kept))
         if number == len(kept):
             kept.append(row)
         copies[row] = number
-    return kept, copies
+    return np.array(kept, np.intp), copies
 
 
 def _silu(x: Array) -> Array:
@@ -169,27 +173,31 @@ class _DeltaNet:
         self._epsilon = np.float32(epsilon)
         self._norm = weights["norm.weight"]
         self._scale = np.float32(heads.key**0.5)
-        conv = weights["conv1d.weight"][:, 0]
-        qkv = weights["in_proj_qkv.weight"]
-        keys = heads.count * heads.key
+        self._rate = np.exp(weights["A_log"])
+        self._time_bias = weights["dt_bias"]
+        self._fades = bool(self._rate.any())
+        qkv, conv = weights["in_proj_qkv.weight"], weights["conv1d.weight"][:, 0]
         channels = np.flatnonzero(qkv.any(axis=1) & conv.any(axis=1))
+        keys = heads.count * heads.key
         self._query, self._key, self._value = (
             channels[(channels >= low) & (channels < high)] - low
             for low, high in ((0, keys), (keys, 2 * keys), (2 * keys, len(qkv)))
         )
-        self._convolution = _Convolution(conv[channels])
+        self.writes = len(self._key) > 0
+        kinds, self._channel_kinds = _distinct_rows(qkv[channels], conv[channels])
+        self._convolution = _Convolution(conv[channels[kinds]])
         z, out = weights["in_proj_z.weight"], weights["out_proj.weight"]
         self._gates = np.flatnonzero(z.any(axis=1) & out.any(axis=0))
         self._out = SparseMatrix(out[:, self._gates])
-        self._rate = np.exp(weights["A_log"])
-        self._time_bias = weights["dt_bias"]
-        self._fades = bool(self._rate.any())
-        self.writes = len(self._key) > 0
-        parts = (qkv[channels], z[self._gates], weights["in_proj_b.weight"], weights["in_proj_a.weight"])
+        gate_kinds, self._gate_kinds = _distinct_rows(z[self._gates])
+        parts = (
+            qkv[channels[kinds]],
+            z[self._gates[gate_kinds]],
+            weights["in_proj_b.weight"],
+            weights["in_proj_a.weight"],
+        )
         self._into = SparseMatrix(np.concatenate(parts))
-        self._size = sum(map(len, parts))
-        sizes = [len(self._query), len(self._key), len(self._value), len(self._gates), heads.count]
-        self._ends = np.cumsum(sizes).tolist()
+        self._ends = np.cumsum([len(part) for part in parts]).tolist()
         self.begin()
 
     def begin(self) -> None:
@@ -199,14 +207,18 @@ class _DeltaNet:
 
     def add_to(self, stream: Array, x: Array) -> None:
         """Take in the normalised `x`, and add the layer's output to the residual stream."""
-        projected = np.zeros(self._size, np.float32)
+        channels, gates, strengths, end = self._ends
+        projected = np.zeros(end, np.float32)
         projected[self._into.used] = self._into.times(x)
-        queries, keys, values, gates, strengths = self._ends
-        mixed = _silu(self._convolution(projected[:values]))
+        mixed = _silu(self._convolution(projected[:channels]))[self._channel_kinds]
+        queries, keys = len(self._query), len(self._query) + len(self._key)
         if self._fades:
             self._fade(projected[strengths:])
         self._write(mixed[queries:keys], mixed[keys:], projected[gates:strengths])
-        stream[self._out.used] += self._out.times(self._read(mixed[:queries], projected[values:gates]))
+        read = self._read(mixed[:queries])
+        if read is not None:
+            gate = _silu(projected[channels:gates])[self._gate_kinds]
+            stream[self._out.used] += self._out.times(read.reshape(-1)[self._gates] * gate)
 
     def _fade(self, time: Array) -> None:
         softplus = np.logaddexp(np.float32(0), time + self._time_bias)
@@ -230,19 +242,20 @@ class _DeltaNet:
         delta = (v[runs.heads] - runs.sums(held * k)) * strength[runs.heads, None]
         self.state[rows] = held + k * runs.spread(delta)
 
-    def _read(self, query: Array, gate: Array) -> Array:
-        """q^T S of each head, RMS-normalised and gated, at the channels that have a gate."""
+    def _read(self, query: Array) -> Array | None:
+        """q^T S of each head, RMS-normalised, [head, value]; None where every query is 0."""
         heads = self._heads
-        result = np.zeros((heads.count, heads.value), np.float32)
         entries = np.flatnonzero(query)
-        if len(entries):
-            rows = self._query[entries]
-            runs = _Segments(rows, heads.key)
-            q = runs.normalised(query[entries]) / self._scale
-            read = runs.sums(self.state[rows] * q[:, None])
-            mean = np.add.reduce(read * read, axis=1, keepdims=True) / np.float32(heads.value)
-            result[runs.heads] = read * (1 / np.sqrt(mean + self._epsilon)) * self._norm
-        return result.reshape(-1)[self._gates] * _silu(gate)
+        if not len(entries):
+            return None
+        rows = self._query[entries]
+        runs = _Segments(rows, heads.key)
+        q = runs.normalised(query[entries]) / self._scale
+        read = runs.sums(self.state[rows] * q[:, None])
+        mean = np.add.reduce(read * read, axis=1, keepdims=True) / np.float32(heads.value)
+        result = np.zeros((heads.count, heads.value), np.float32)
+        result[runs.heads] = read * (1 / np.sqrt(mean + self._epsilon)) * self._norm
+        return result
 
 
 @dataclass(frozen=True)
