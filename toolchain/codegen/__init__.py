@@ -1,5 +1,5 @@
 """Code generation: linearised IR to the machine's blocks."""
 
-from qgpu.toolchain.codegen.generate import generate, generate_kernel
+from qgpu.toolchain.codegen.pipeline import generate, generate_kernel
 
 __all__ = ["generate", "generate_kernel"]

@@ -46,9 +46,10 @@ def _difference_of(node: Node) -> tuple[Operand, Operand] | None:
 def orient_conditions(lowered: Lowered) -> None:
     """Compute negated those conditions that nothing uses as they are."""
     count_users(lowered)
+    conditions = {c for region in lowered.regions for c, _ in region.guard}
     for region in reversed(lowered.regions):
         for node in reversed(region.nodes):
-            if _is_used_negated(node) and _can_invert(node):
+            if _is_used_negated(node) and _can_invert(node, conditions):
                 _invert(node)
                 _turn_users(node, lowered)
                 count_users(lowered)
@@ -60,8 +61,8 @@ def _is_used_negated(node: Node) -> bool:
     )
 
 
-def _can_invert(node: Operand) -> bool:
-    """Whether the operation has an inverse, down to its operands, which nothing else uses."""
+def _can_invert(node: Operand, conditions: Container[Condition]) -> bool:
+    """Whether the operation has an inverse, down to its operands, which nothing else uses, no guard either."""
     if not isinstance(node, Node) or node.kind != "value" or node.over:
         return False
     expression = node.expression
@@ -69,7 +70,8 @@ def _can_invert(node: Operand) -> bool:
         return True
     joined = expression.op == "lop3" and expression.lut in _DUAL and expression.z == 0
     return joined and all(
-        _owned(operand, node) and _can_invert(operand) for operand in expression.operands[:2]
+        operand not in conditions and _owned(operand, node) and _can_invert(operand, conditions)
+        for operand in expression.operands[:2]
     )
 
 

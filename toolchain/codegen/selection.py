@@ -130,7 +130,9 @@ class Selector:
             self.covered.update(draft.covers)
             self.needed.update(draft.leaves)
             self.read.update(draft.leaves)
-            self.needed.update(filter(None, [node.over]))
+            if node.over:
+                self.needed.add(node.over)
+                self.read.update([node.over] if self._is_read(node) else ())
             if node is owner:
                 draft = replace(draft, branch=region.branch)
             drafts.append(draft)
@@ -139,14 +141,15 @@ class Selector:
     def _started(self, node: Node) -> Draft:
         """The draft of a root alone. A test for 0 whose result is not read is as good as what it tests."""
         draft = Draft(node, node.expression, node.access, (node,), writes=node)
-        if node.kind != "value" or node in self.read or self._is_read_slot(node):
+        if node.kind != "value" or self._is_read(node):
             return draft
         test = tested(node.expression)
         return replace(draft, expression=test, writes=None, tests=node) if test else draft
 
-    def _is_read_slot(self, node: Node) -> bool:
+    def _is_read(self, node: Node) -> bool:
+        """Whether a block reads the word of a result, and does not only test it."""
         set_ = self.places.computed.get(node)
-        return set_ is not None and set_.slot in self.read_slots
+        return node in self.read or (set_ is not None and set_.slot in self.read_slots)
 
     def _is_root(self, node: Node, owner: Node | None) -> bool:
         if node.kind == "branch":
