@@ -6,9 +6,15 @@ and on CI the same examples in every run, so that a failure belongs to the chang
 
 import os
 import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+
+if TYPE_CHECKING:
+    from qgpu.backends.machine.description import MachineDescription
 
 # Read by the libraries when they are first imported, which is after this file.
 for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -24,3 +30,17 @@ def _one_torch_thread() -> None:
     torch = sys.modules.get("torch")
     if torch is not None and torch.get_num_threads() != 1:
         torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def checkpoint(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator["Callable[[MachineDescription, str], Path]"]:
+    """Give the checkpoint of a machine in a dtype, built once for all processes of a test run."""
+    from qgpu.runtime.checkpoints import built_checkpoint
+
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if base.name.startswith("popen-") else base
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("QGPU_CACHE", str(shared / "checkpoints"))
+        yield built_checkpoint

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 
 from qgpu.backends.machine.block import EXCLUSIVE_ROUTES, FAULTS, OPS, Block, encode_block
@@ -54,7 +53,7 @@ def word(rng: random.Random) -> int:
 
 
 def random_block(rng: random.Random, machine: MachineDescription, index: int) -> Block:
-    """A block with random routes, operation, guards and destinations whose successor is itself or the next."""
+    """A block with random routes, operation, guards and destinations; it is followed by itself or the next."""
     values: dict[str, int | str] = {"op": rng.choice(tuple(OPS)), "lut": rng.getrandbits(8)}
     for routes in EXCLUSIVE_ROUTES.values():
         if rng.random() < 0.8:
@@ -87,65 +86,70 @@ def random_block(rng: random.Random, machine: MachineDescription, index: int) ->
     return replace(block, trap=1, imm=rng.randrange(len(FAULTS))) if rng.random() < 0.05 else block
 
 
-def random_stream(rng: random.Random, machine: MachineDescription, blocks: int) -> Iterator[int]:
-    """Yield a token sequence: state, then one random block after another, each loaded and run to its end."""
-    ids = vocabulary(machine)
-    shadow = Machine(machine)
+class Stream:
+    """A token sequence in the making; a reference machine follows it and says how blocks go on."""
 
-    def send(*tokens: int) -> Iterator[int]:
+    def __init__(self, rng: random.Random, machine: MachineDescription) -> None:
+        self.rng = rng
+        self.machine = machine
+        self.ids = vocabulary(machine)
+        self.reference = Machine(machine)
+        self.tokens: list[int] = []
+
+    def send(self, *tokens: int) -> int | None:
+        """Append tokens; return what the machine says after the last."""
+        following = None
         for token in tokens:
-            shadow.step(token)
-            yield token
+            following = self.reference.step(token)
+            self.tokens.append(token)
+        return following
 
-    yield from send(ids.id("reset"))
-    yield from _memory(rng, machine, send)
-    yield from _predicates(rng, machine, send)
+    def memory(self) -> None:
+        """Write the first words of memory."""
+        for first in range(0, min(self.machine.memory_words, 64), self.machine.lanes):
+            self.send(self.ids.firmware("addr"), *self.ids.value(4 * first), self.ids.firmware("write"))
+            for _ in range(self.machine.lanes):
+                self.send(*self.ids.value(word(self.rng)))
+
+    def threads(self) -> None:
+        """Say of most threads that they exist."""
+        self.send(self.ids.firmware("exists"))
+        for warp in range(self.machine.warps):
+            if warp:
+                self.send(self.ids.id("warp", warp))
+            for _ in range(self.machine.lanes):
+                self.send(*self.ids.value(int(self.rng.random() < 0.8)))
+
+    def uniforms(self) -> None:
+        """Write descriptors and words to the first uniform registers."""
+        self.send(self.ids.firmware("uniform.0"), *self.ids.value(0))
+        for register in range(1, min(8, self.machine.lanes)):
+            descriptor = self.rng.randrange(0, 70) << 14 | self.rng.randrange(4)
+            self.send(*self.ids.value(descriptor if register % 2 else word(self.rng)))
+
+    def run(self, block: Block, number: int) -> None:
+        """Load a block and run it to its end."""
+        self.send(*_program_row(self.machine, block, number))
+        self.send(self.ids.launch(self.rng.randrange(1, self.machine.warps + 1)))
+        following = self.send(self.ids.id("exec", number))
+        for _ in range(MOST_TOKENS):
+            if following is None or self.ids.token(following).kind in ("exit", "fault", "exec"):
+                return
+            following = self.send(following)
+
+
+def random_stream(rng: random.Random, machine: MachineDescription, blocks: int) -> list[int]:
+    """Return a token sequence: state, then one random block after another, each loaded and run to its end."""
+    stream = Stream(rng, machine)
+    stream.send(stream.ids.id("reset"))
+    stream.memory()
+    stream.threads()
     for index in range(blocks):
         number = index % machine.rom_blocks
         if index % 6 == 0:
-            yield from _uniforms(rng, machine, send)
-        block = random_block(rng, machine, number)
-        yield from send(*_program_row(machine, block, number))
-        yield from send(ids.launch(rng.randrange(1, machine.warps + 1)))
-        follower = None
-        for token in send(ids.id("exec", number)):
-            yield token
-        follower = shadow_emission(shadow)
-        for _ in range(MOST_TOKENS):
-            if follower is None or ids.token(follower).kind in ("exit", "fault", "exec"):
-                break
-            yield follower
-            follower = shadow.step(follower)
-
-
-def shadow_emission(machine: Machine) -> int | None:
-    """What a machine says after the tokens so far."""
-    return machine._emit()
-
-
-def _memory(rng, machine, send) -> Iterator[int]:
-    ids = vocabulary(machine)
-    for first in range(0, min(machine.memory_words, 64), machine.lanes):
-        yield from send(ids.firmware("addr"), *ids.value(4 * first), ids.firmware("write"))
-        for _ in range(machine.lanes):
-            yield from send(*ids.value(word(rng)))
-
-
-def _predicates(rng, machine, send) -> Iterator[int]:
-    ids = vocabulary(machine)
-    yield from send(ids.firmware("exists"))
-    for warp in range(machine.warps):
-        yield from send(*([ids.id("warp", warp)] if warp else []))
-        for _ in range(machine.lanes):
-            yield from send(*ids.value(int(rng.random() < 0.8)))
-
-
-def _uniforms(rng, machine, send) -> Iterator[int]:
-    ids = vocabulary(machine)
-    yield from send(ids.firmware("uniform.0"), *ids.value(0))
-    for register in range(1, min(8, machine.lanes)):
-        descriptor = rng.randrange(0, 70) << 14 | rng.randrange(4)
-        yield from send(*ids.value(descriptor if register % 2 else word(rng)))
+            stream.uniforms()
+        stream.run(random_block(rng, machine, number), number)
+    return stream.tokens
 
 
 def _program_row(machine: MachineDescription, block: Block, number: int) -> list[int]:

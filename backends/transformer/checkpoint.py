@@ -143,6 +143,8 @@ def _write_weights(path: Path, layout: Layout, dtype: str) -> None:
         if dtype != "float32" and not _may_round(name):
             _check_exact(name, exact, named[name])
     save_file(named, path, metadata={"format": "pt"})
+    # safetensors makes files that only their owner can read; a checkpoint is as readable as its config.
+    path.chmod((path.parent / "config.json").stat().st_mode & 0o777)
 
 
 def _may_round(name: str) -> bool:
