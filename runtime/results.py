@@ -23,9 +23,9 @@ _MEANINGS = {
 
 
 def argument_lines(kernel: Kernel, arguments: Sequence[Argument]) -> Iterator[str]:
-    """One line an argument: `c = [5, 7, 9]`."""
+    """One line an argument: `c = [5, 7, 9]`; PTX names a C++ parameter `KERNEL_param_2`, of which the end is kept."""
     for parameter, argument in zip(kernel.parameters, arguments, strict=True):
-        yield f"{parameter.name} = {argument_values(argument)}"
+        yield f"{parameter.name.removeprefix(f'{kernel.name}_')} = {argument_values(argument)}"
 
 
 def outcome_object(outcome: Outcome, arguments: Sequence[Argument]) -> dict[str, Any]:

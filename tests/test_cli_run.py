@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import struct
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,7 +14,8 @@ import numpy as np
 import pytest
 
 import machine_kernels
-from qgpu.backends.machine.description import DEFAULT
+from qgpu.backends.machine.description import DEFAULT, SMALL
+from qgpu.backends.machine.host import build_launch
 from qgpu.backends.machine.qbin import save_program
 from qgpu.runtime import cli, engines
 from qgpu.runtime.engine import Progress, ReferenceEngine
@@ -62,9 +64,11 @@ def test_json(qbin: str) -> None:
     result = vecadd(qbin, "--json")
     outcome = json.loads(result.out)
     assert outcome.pop("tokens_per_second") > 0
+    contents = [struct.pack("<3i", *values) for values in ((1, 2, 3), (4, 5, 5000), (0, 0, 0))]
+    launch = build_launch(SMALL, machine_kernels.vecadd(), (1, 1, 1), (3, 1, 1), [*contents, 3])
     assert outcome == {
         "args": [[1, 2, 3], [4, 5, 5000], [5, 7, 5003], 3],
-        "prompt_tokens": 161,
+        "prompt_tokens": len(launch.prompt),
         "generated_tokens": 25,
         "compiled_layers": None,
         "layer_passes": None,
