@@ -15,7 +15,7 @@ from dataclasses import replace
 from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.inline import is_inversion
 from qgpu.toolchain.codegen.nodes import EQUAL, GREATER, LESS, Condition, Node, NodeGuard, Operand, Slot
-from qgpu.toolchain.codegen.places import count_users
+from qgpu.toolchain.codegen.places import conditions_of, count_users
 from qgpu.toolchain.codegen.regions import Region
 
 _AND, _OR = 0xC0, 0xFC
@@ -46,7 +46,7 @@ def _difference_of(node: Node) -> tuple[Operand, Operand] | None:
 def orient_conditions(lowered: Lowered) -> None:
     """Compute negated those conditions that nothing uses as they are."""
     count_users(lowered)
-    conditions = {c for region in lowered.regions for c, _ in region.guard}
+    conditions = {c for region in lowered.regions for c, _ in conditions_of(region)}
     for region in reversed(lowered.regions):
         for node in reversed(region.nodes):
             if _is_used_negated(node) and _can_invert(node, conditions):
@@ -61,8 +61,8 @@ def _is_used_negated(node: Node) -> bool:
     )
 
 
-def _can_invert(node: Operand, conditions: Container[Condition]) -> bool:
-    """Whether the operation has an inverse, down to its operands, which nothing else uses, no guard either."""
+def _can_invert(node: Operand, conditions: Container[Operand | Slot]) -> bool:
+    """Whether the operation has an inverse, down to its operands, which nothing else uses, nor a guard."""
     if not isinstance(node, Node) or node.kind != "value" or node.over:
         return False
     expression = node.expression

@@ -118,7 +118,7 @@ def count_users(lowered: Lowered) -> None:
         for node in region.nodes
         if node.kind in ("store", "atomic", "set", "branch", "trap")
     ]
-    roots += [c for region in lowered.regions for c, _ in _conditions(region) if isinstance(c, Node)]
+    roots += [c for region in lowered.regions for c, _ in conditions_of(region) if isinstance(c, Node)]
     for region in lowered.regions:
         for node in region.nodes:
             node.users = {}
@@ -132,7 +132,8 @@ def count_users(lowered: Lowered) -> None:
                 roots.append(node)
 
 
-def _conditions(region: Region) -> Iterator[tuple[Condition, bool]]:
+def conditions_of(region: Region) -> Iterator[tuple[Condition, bool]]:
+    """The members of all guards of a region."""
     yield from region.guard
     for node in region.nodes:
         yield from node.guard or ()
@@ -147,7 +148,7 @@ def _give_registers(lowered: Lowered) -> None:
             node.order = order
             node.data = _fresh(node)
             node.predicate = None
-    conditions = [c for region in lowered.regions for c, _ in _conditions(region)]
+    conditions = [c for region in lowered.regions for c, _ in conditions_of(region)]
     for condition in conditions:
         condition.predicate = condition.predicate or Register("predicate", "condition")
         if isinstance(condition, Node) and condition.slot:
@@ -168,7 +169,7 @@ class _Readers:
 
     def _index(self, region: Region) -> None:
         self._changes[region] = set(region.nodes)
-        for condition, _ in _conditions(region):
+        for condition, _ in conditions_of(region):
             if isinstance(condition, Node):
                 self._readers.setdefault(condition, {})[region] = None
         for node in region.nodes:

@@ -128,8 +128,7 @@ class Selector:
                 pending += split(node, region)
                 continue
             self.covered.update(draft.covers)
-            self.needed.update(draft.leaves)
-            self.read.update(draft.leaves)
+            self._read_leaves(draft)
             if node.over:
                 self.needed.add(node.over)
                 self.read.update([node.over] if self._is_read(node) else ())
@@ -137,6 +136,13 @@ class Selector:
                 draft = replace(draft, branch=region.branch)
             drafts.append(draft)
         return drafts[::-1]
+
+    def _read_leaves(self, draft: Draft) -> None:
+        """Note what a block reads; through nodes that are computed twice it may read more than its root did."""
+        self.needed.update(draft.leaves)
+        self.read.update(draft.leaves)
+        for leaf in draft.leaves:
+            leaf.users[draft.root] = None
 
     def _started(self, node: Node) -> Draft:
         """The draft of a root alone. A test for 0 whose result is not read is as good as what it tests."""
@@ -190,7 +196,7 @@ class Selector:
             if self._may_cover(draft, node, region):
                 for expression in inlined(draft.expression, node):
                     yield self._covering(draft, node, expression, node.access or draft.access)
-            elif draft.root.kind == "set" and node.expression.op == "cmp" and draft.expression.moved is node:
+            elif draft.root.kind == "set" and draft.expression.moved is node and _is_comparison(node):
                 yield replace(draft, expression=node.expression, saved=draft.saved + 1)
             if draft.access and self._may_cover_index(draft, node, region):
                 for access in inlined_index(draft.access, node):
@@ -256,6 +262,11 @@ class Selector:
         expression = draft.expression.with_operands(*map(_register, draft.expression.operands))
         access = draft.access and with_registers(draft.access)
         return route_with_constants(expression, access, self.constant)
+
+
+def _is_comparison(node: Node) -> bool:
+    """Whether a node may be computed twice: a comparison in all lanes of its region."""
+    return node.expression.op == "cmp" and node.guard is None
 
 
 def _slots_read_as_data(lowered: Lowered) -> set[Slot]:
