@@ -54,17 +54,18 @@ def budget_table(layout: Layout) -> str:
         first, last = b.layers
         span = str(first) if first == last else f"{first}-{last}"
         rows.append(f"| {b.unit} | {span} | {b.heads} | {b.rows} | {b.neurons} | {b.widest} |")
-    plan, allocation = layout.schedule, layout.allocation
-    heads = sum(map(len, plan.heads))
-    neurons = sum(map(len, plan.neurons))
-    rows += [
-        f"| erasures | | | | {len(allocation.erasures)} | |",
-        "",
-        f"{layout.layers} layers (the longest chain of dependences takes {-(-plan.critical_path // 2)}), one
-        of them " f"full attention without output; {heads} of {(layout.layers - 1) * layout.shape.heads}
-        heads; {neurons} neurons " f"and {len(allocation.erasures)} erasures, at most {max(map(len,
-        plan.neurons))} of the former in a layer; " f"intermediate size {layout.intermediate};
-        {allocation.places} places in a residual stream of " f"{layout.shape.hidden} (at most
-        {allocation.peak} channels are alive at once); " f"vocabulary {layout.vocabulary}.",
-    ]
+    rows += [f"| erasures | | | | {len(layout.allocation.erasures)} | |", "", _totals(layout)]
     return "\n".join(rows)
+
+
+def _totals(layout: Layout) -> str:
+    plan, allocation = layout.schedule, layout.allocation
+    heads, neurons = sum(map(len, plan.heads)), sum(map(len, plan.neurons))
+    return (
+        f"{layout.layers} layers (the longest chain of dependences takes {-(-plan.critical_path // 2)}), one of "
+        f"them full attention without output; {heads} of {(layout.layers - 1) * layout.shape.heads} heads; "
+        f"{neurons} neurons and {len(allocation.erasures)} erasures, at most {max(map(len, plan.neurons))} of the "
+        f"former in a layer; intermediate size {layout.intermediate}; {allocation.places} places in a residual "
+        f"stream of {layout.shape.hidden} (at most {allocation.peak} channels are alive at once); "
+        f"vocabulary {layout.vocabulary}."
+    )
