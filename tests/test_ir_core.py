@@ -45,7 +45,7 @@ def test_constants_are_equal_by_type_and_number_modulo_their_width() -> None:
     assert Constant(I8, 255).signed == -1
     assert Constant(I8, 1) != Constant(I32, 1)
     assert len({Constant(I32, 3), Constant(I32, 3)}) == 1
-    assert TRUE == Constant(integer(1), 1) and FALSE.value == 0
+    assert Constant(integer(1), 1) == TRUE and FALSE.value == 0
     with pytest.raises(ValueError):
         constant(ptr("global"), 0)
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from ir_files import PASSES, case_files, read_case, run_case
 
+from ir_files import PASSES, case_files, read_case, run_case
 from qgpu.ir import parse_module, print_module
 from qgpu.ir.passes import default_pipeline
 

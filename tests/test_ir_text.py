@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ir_random_kernels import random_kernel
 
+from ir_random_kernels import random_kernel
 from qgpu.ir import (
     OPCODES,
     Location,

@@ -216,14 +216,11 @@ class AddressNarrowing:
 
 
 def narrow_integers(function: Function) -> bool:
-    """Replaces comparisons and truncations of i64 that depend on 32 bits alone."""
+    """Replaces comparisons, truncations and loads of i64 that depend on 32 bits alone."""
     changed = False
     for instruction in function.instructions:
-        replacement = None
-        if instruction.op == "icmp" and instruction.operands[0].type is I64:
-            replacement = _narrow_comparison(instruction)
-        elif instruction.op == "trunc" and instruction.operands[0].type is I64:
-            replacement = _narrow_truncation(instruction)
+        rule = _NARROWING.get(instruction.op)
+        replacement = rule(instruction) if rule else None
         if replacement is not None:
             instruction.replace_all_uses_with(replacement)
             instruction.erase()
@@ -231,10 +228,20 @@ def narrow_integers(function: Function) -> bool:
     return changed
 
 
+def _split_load(load: Instruction) -> Value | None:
+    """A load that extends to 64 bits, as a load of 32 bits and an extension."""
+    if load.type is not I64 or "ext" not in load.attrs:
+        return None
+    builder = Builder().before(load)
+    extension, volatile = load.attrs["ext"], load.attrs.get("volatile", False)
+    narrow = builder.load(load.operands[0], load.attrs["type"], I32, extension, volatile, load.name)
+    return builder.emit("sext" if extension == "sign" else "zext", narrow, type=I64)
+
+
 def _narrow_comparison(icmp: Instruction) -> Value | None:
     """A comparison of two sign- or two zero-extended i32, which order them alike if signedness agrees."""
     predicate = icmp.attrs["pred"]
-    for op in ("sext", "zext"):
+    for op in ("sext", "zext") if icmp.operands[0].type is I64 else ():
         narrowed = [_narrowed(operand, op) for operand in icmp.operands]
         a, b = narrowed
         if a is None or b is None or a.type is not b.type:
@@ -265,7 +272,7 @@ def _narrow_truncation(trunc: Instruction) -> Value | None:
     builder = Builder().before(trunc)
     if isinstance(value, Constant):
         return constant(trunc.type, value.value)
-    if not isinstance(value, Instruction) or not isinstance(trunc.type, IntType):
+    if value.type is not I64 or not isinstance(value, Instruction) or not isinstance(trunc.type, IntType):
         return None
     if value.op in ("sext", "zext"):
         return _resize(builder, value.operands[0], trunc.type, value.op)
@@ -283,3 +290,10 @@ def _resize(builder: Builder, value: Value, type_: IntType, extension: str) -> V
     assert isinstance(value.type, IntType)
     op = extension if value.type.width < type_.width else "trunc"
     return builder.cast(op, value, type_)
+
+
+_NARROWING: dict[str, Callable[[Instruction], Value | None]] = {
+    "icmp": _narrow_comparison,
+    "trunc": _narrow_truncation,
+    "load": _split_load,
+}

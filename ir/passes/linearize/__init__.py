@@ -13,7 +13,7 @@ from qgpu.ir.analysis.uniformity import Uniformity
 from qgpu.ir.core.function import Function
 from qgpu.ir.passes.linearize.cleanup import clean_up
 from qgpu.ir.passes.linearize.guards import Guards
-from qgpu.ir.passes.linearize.layout import Layout, mark_returned, set_guard_slots_last
+from qgpu.ir.passes.linearize.layout import Layout, gather_sets, mark_returned
 from qgpu.ir.passes.linearize.loops import find_loops, shape_loops, split_uniform_edges
 from qgpu.ir.passes.linearize.normalise import blocks_before_barriers, normalise
 from qgpu.ir.passes.linearize.repair import repair_dominance
@@ -59,8 +59,9 @@ class Linearize(Pass):
         Layout(state, guards, self.skip_limit).run()
         mark_returned(state, guards)
         repair_dominance(state)
-        set_guard_slots_last(state)
+        gather_sets(state)
         clean_up(state)
+        gather_sets(state)
         return True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from qgpu.ir.core.block import BasicBlock
 from qgpu.ir.core.function import Function
+from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.values import Value
 from qgpu.ir.passes.dead_code import merge_blocks, remove_dead_instructions, remove_unreachable_blocks
 from qgpu.ir.passes.linearize.normalise import drop_choiceless_branch
@@ -21,8 +22,10 @@ def clean_up(state: State) -> None:
     for block in function.blocks:
         drop_choiceless_branch(block)
     remove_unreachable_blocks(function)
-    remove_dead_instructions(function)
     merge_blocks(function)
+    for block in function.blocks:
+        forward_sets(block)
+    remove_dead_instructions(function)
 
 
 def vote_once(state: State, loop: LoopRegion) -> None:
@@ -98,6 +101,20 @@ def stays_populated(
         votes_for_active = any(literal.value is loop.active for literal in block.guard)
         return votes_for_active and (not last or last[-1] is branch.operands[0])
     return source in state.some_stay or (source in populated and not last)
+
+
+def forward_sets(block: BasicBlock) -> None:
+    """Reads what a block has just assigned from the value itself; only the last assignment of a slot stays."""
+    assigned: dict[Value, Instruction] = {}
+    for instruction in list(block.instructions):
+        last = assigned.get(instruction.operands[0]) if instruction.op in ("get", "set") else None
+        if instruction.op == "get" and last is not None:
+            instruction.replace_all_uses_with(last.operands[1])
+            instruction.erase()
+        elif instruction.op == "set":
+            assigned[instruction.operands[0]] = instruction
+            if last is not None:
+                last.erase()
 
 
 def thread_jumps(function: Function) -> None:

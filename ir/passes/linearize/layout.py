@@ -257,10 +257,15 @@ def mark_returned(state: State, guards: Guards) -> None:
                 barrier.attrs["returned"] = returned
 
 
-def set_guard_slots_last(state: State) -> None:
-    """Moves the assignment of a slot in a block's own guard to the block's end: it ends the block for lanes."""
+def gather_sets(state: State) -> None:
+    """Moves the assignments of a block to its end, the one of a slot in its own guard last.
+
+    They assign SSA values, so that their order does not matter otherwise; but after a change of its guard a
+    block does not act for the lanes that have gone.
+    """
     for block in state.function.blocks:
         own = {literal.value for literal in block.guard}
-        for instruction in [i for i in block.instructions if i.op == "set" and i.operands[0] in own]:
+        sets = [i for i in block.instructions if i.op == "set"]
+        for instruction in sorted(sets, key=lambda i: i.operands[0] in own):
             instruction.detach()
             block.insert(len(block.instructions) - 1, instruction)

@@ -1,0 +1,225 @@
+"""Passes keep what kernels compute: random kernels before and after, and what each pass promises of its output."""
+
+import random
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ir_random_kernels import random_kernel
+from ir_random_values import INPUT_BYTES, OUTPUT_BYTES, random_values
+from qgpu.ir import (
+    I8,
+    I16,
+    I32,
+    I64,
+    Function,
+    IntType,
+    VerifyError,
+    parse_function,
+    print_function,
+    verify,
+)
+from qgpu.ir.interpreter import interpret
+from qgpu.ir.passes import (
+    CommonSubexpressions,
+    DeadCode,
+    IfConvert,
+    NarrowAddresses,
+    Pass,
+    PassManager,
+    PromoteNarrow,
+    Simplify,
+    default_pipeline,
+)
+
+SEEDS = st.integers(0, 10**9)
+FEW = settings(max_examples=20)
+SSA_PASSES = [
+    Simplify(),
+    NarrowAddresses(),
+    PromoteNarrow(),
+    CommonSubexpressions(),
+    IfConvert(),
+    IfConvert(limit=8, selects=8),
+    DeadCode(),
+]
+
+
+def outputs(function: Function, seed: int) -> list[bytes]:
+    """What a kernel of `random_values` leaves in `out`, for two inputs."""
+    results = []
+    for trial in range(2):
+        chance = random.Random(seed + trial)
+        data = bytearray(
+            chance.choice([0, 1, 127, 128, 255, chance.getrandbits(8)]) for _ in range(INPUT_BYTES)
+        )
+        out = bytearray(OUTPUT_BYTES)
+        interpret(function, [data, out, chance.choice([0, 1, 2**31 - 1, 2**31, chance.getrandbits(32)])])
+        results.append(bytes(out))
+    return results
+
+
+def transform(function: Function, *steps: Pass) -> Function:
+    """A copy of a function that has gone through passes, verified after each."""
+    copy = parse_function(print_function(function))
+    PassManager(steps).run(copy)
+    return copy
+
+
+@pytest.mark.parametrize("step", SSA_PASSES, ids=lambda step: step.name)
+@FEW
+@given(seed=SEEDS)
+def test_a_pass_keeps_what_straight_code_computes(step: Pass, seed: int) -> None:
+    function = random_values(seed)
+    assert outputs(transform(function, step), seed) == outputs(function, seed)
+
+
+@pytest.mark.parametrize("types", [(I8, I16, I32), (I8,), (I16, I64), (I32,), (I32, I64)], ids=str)
+@FEW
+@given(seed=SEEDS)
+def test_the_pipeline_before_linearisation_keeps_it_too(types: tuple[IntType, ...], seed: int) -> None:
+    function = random_values(seed, 40, types)
+    assert outputs(transform(function, *default_pipeline()[:-1]), seed) == outputs(function, seed)
+
+
+@FEW
+@given(seed=SEEDS)
+def test_promotion_leaves_no_narrow_value(seed: int) -> None:
+    function = transform(random_values(seed, 25, (I8, I16, I32)), PromoteNarrow())
+    assert not [i for i in function.instructions if i.type in (I8, I16)]
+
+
+@FEW
+@given(seed=SEEDS)
+def test_simplification_comes_to_an_end_and_to_its_normal_form(seed: int) -> None:
+    function = transform(random_values(seed), Simplify())
+    assert Simplify().run(function) is False
+    constants_left = [
+        i for i in function.instructions if i.info.commutative and not i.operands[0].tracks_uses
+    ]
+    assert not constants_left
+    assert not [i for i in function.instructions if i.op == "sub" and not i.operands[1].tracks_uses]
+
+
+@pytest.mark.parametrize("step", SSA_PASSES, ids=lambda step: step.name)
+@pytest.mark.parametrize("seed", range(12))
+def test_a_pass_keeps_what_branching_code_computes(step: Pass, seed: int) -> None:
+    function = random_kernel(seed, size=3)
+    results = []
+    for candidate in (function, transform(function, step)):
+        rows = bytearray(3 * 64 * 4)
+        interpret(candidate, [bytearray(struct.pack("<3i", 1, -2, 3)), rows, 2], block=(3, 1, 1))
+        results.append(bytes(rows))
+    assert results[0] == results[1]
+
+
+OFFSETS = """
+kernel @offsets(%p: ptr<global>, %n: i32) {{
+entry:
+  %t = sreg tid.x : i32
+  %a = {first} %t : i64
+  %b = {second} %n : i64
+  br loop
+loop:
+  %k = phi [i32 0, entry], [%k1, loop] : i32
+  %o = phi [{start}, entry], [%o1, loop] : i64
+  %s = sub %o, %b : i64
+  %m = shl %s, i64 2 : i64
+  %d = add %m, i64 {displacement} : i64
+  %q = ptradd %p, %d {{scale: 1, disp: 4, signed: true}} : ptr<global>
+  store i32 %q, %k
+  %o1 = add %o, {step} : i64
+  %k1 = add %k, i32 1 : i32
+  %more = icmp slt %k1, i32 3 : i1
+  condbr %more, loop, done
+done:
+  ret
+}}
+"""
+
+
+@pytest.mark.parametrize("first", ["sext", "zext"])
+@pytest.mark.parametrize("second", ["sext", "zext"])
+@pytest.mark.parametrize(("start", "step"), [("%a", "i64 2"), ("i64 5", "%a"), ("%a", "%b")])
+def test_loop_carried_offsets_become_pointers(first: str, second: str, start: str, step: str) -> None:
+    text = OFFSETS.format(first=first, second=second, start=start, step=step, displacement=16)
+    function = parse_function(text)
+    narrowed = transform(function, NarrowAddresses())
+    assert not [i for i in narrowed.instructions if i.type is I64]
+    results = []
+    for candidate in (function, narrowed):
+        data = bytearray(256)
+        interpret(candidate, [data, 2], block=(2, 1, 1))
+        results.append(bytes(data))
+    assert results[0] == results[1] and any(results[0])
+
+
+def test_a_load_widened_to_64_bits_is_an_index_too() -> None:
+    function = parse_function("""
+    kernel @gather(%p: ptr<global>, %q: ptr<global>) {
+    entry:
+      %i = load i32 %p {ext: sign} : i64
+      %b = load i8 %p {ext: zero} : i64
+      %s = add %i, %b : i64
+      %r = ptradd %q, %s {scale: 4, disp: 0, signed: true} : ptr<global>
+      store i32 %r, i32 9
+      ret
+    }""")
+    narrowed = transform(function, NarrowAddresses())
+    assert not [i for i in narrowed.instructions if i.type is I64]
+    for candidate in (function, narrowed):
+        out = bytearray(12)
+        interpret(candidate, [bytearray(struct.pack("<i", 1)), out])
+        assert out == bytearray(struct.pack("<3i", 0, 0, 9))
+
+
+def test_dumps_name_the_pass() -> None:
+    printed: list[str] = []
+    function = random_values(1)
+    PassManager([Simplify(), DeadCode()], print_after=["dead-code"], on_print=printed.append).run(function)
+    assert printed == [f"*** IR Dump After dead-code ***\n{print_function(function)}"]
+    printed.clear()
+    PassManager([Simplify(), DeadCode()], print_after_all=True, on_print=printed.append).run(function)
+    assert [dump.splitlines()[0] for dump in printed] == [
+        "*** IR Dump After simplify ***",
+        "*** IR Dump After dead-code ***",
+    ]
+
+
+def test_dumps_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    PassManager([DeadCode()], print_after_all=True).run(random_values(1))
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.startswith("*** IR Dump After dead-code ***\nkernel @values(")
+
+
+def test_a_broken_function_is_found_before_and_after_a_pass() -> None:
+    class Breaks(Pass):
+        name = "breaks"
+
+        def run(self, function: Function) -> bool:
+            function.entry.terminator.erase()
+            return True
+
+    function = random_values(1)
+    with pytest.raises(VerifyError, match="does not end in a terminator"):
+        PassManager([Breaks()]).run(function)
+    with pytest.raises(VerifyError):
+        PassManager([DeadCode()]).run(function)
+
+
+def test_the_default_pipeline_ends_in_lockstep_over_32_bits() -> None:
+    function = transform(random_kernel(341, 4), *default_pipeline())
+    verify(function)
+    assert function.linearised
+    assert {str(i.type) for i in function.instructions} <= {
+        "i1",
+        "i32",
+        "void",
+        "ptr<global>",
+        "slot<i1>",
+        "slot<i32>",
+        "slot<ptr<global>>",
+    }
+    assert any(block.guard for block in function.blocks)
