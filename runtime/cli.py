@@ -55,6 +55,8 @@ def _refusing() -> Iterator[None]:
             yield
         except _REFUSALS as error:
             raise failure(str(error)) from error
+        except BrokenPipeError:
+            raise
         except OSError as error:
             place = f"'{error.filename}': " if error.filename else ""
             raise failure(f"{place}{error.strerror or error}") from error

@@ -33,11 +33,14 @@ class StockEngine:
             device: a torch device.
 
         Raises:
-            EngineError: it cannot be loaded.
+            EngineError: it cannot be loaded, or there is no such device.
         """
         import torch
         import transformers
 
+        available = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
+        if device in available and not available[device]():
+            raise EngineError(f"this torch has no {device} device")
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
         try:

@@ -159,6 +159,12 @@ def test_directories_without_a_model(tmp_path: Path, engine: type[SparseEngine] 
         engine(tmp_path)
 
 
+def test_devices_that_are_not_there(random_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(EngineError, match="this torch has no cuda device"):
+        StockEngine(random_model, device="cuda")
+
+
 def vecadd_launch() -> Launch:
     a, b = (struct.pack("<7i", *(scale * i - 9 for i in range(7))) for scale in (1, 100_000))
     return build_launch(SMALL, machine_kernels.vecadd(), (2, 1, 1), (4, 1, 1), [a, b, bytes(28), 7])
