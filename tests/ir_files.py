@@ -20,6 +20,7 @@ from qgpu.ir.passes import (
     NarrowAddresses,
     Pass,
     PromoteNarrow,
+    RecoverIndices,
     Simplify,
 )
 
@@ -34,6 +35,7 @@ PASSES: dict[str, type[Pass]] = {
         Linearize,
         NarrowAddresses,
         PromoteNarrow,
+        RecoverIndices,
         Simplify,
     )
 }

@@ -257,3 +257,13 @@ def test_a_function_must_not_claim_to_be_linearised() -> None:
     function.attrs["linearised"] = True
     with pytest.raises(VerifyError, match="no phis"):
         verify(function)
+
+
+def test_conditions_of_several_comparisons_are_inverted_without_a_complement() -> None:
+    text = IF_THEN.replace("FIRST", "done").replace("SECOND", "then").replace("condbr %c", "condbr %o")
+    text = text.replace("  condbr", "  %d = icmp eq %t, i32 2 : i1\n  %o = or %c, %d : i1\n  condbr")
+    function = linearised(function_of(text))
+    assert count(function, "not") == 0 and count(function, "and") == 1
+    data = bytearray(16)
+    interpret(function, [data, 1], block=(4, 1, 1))
+    assert struct.unpack("<4i", data) == (0, 1, 0, 3)

@@ -21,7 +21,7 @@ from qgpu.ir import (
     print_function,
     verify,
 )
-from qgpu.ir.interpreter import interpret
+from qgpu.ir.interpreter import Fault, interpret
 from qgpu.ir.passes import (
     CommonSubexpressions,
     DeadCode,
@@ -30,6 +30,7 @@ from qgpu.ir.passes import (
     Pass,
     PassManager,
     PromoteNarrow,
+    RecoverIndices,
     Simplify,
     default_pipeline,
 )
@@ -43,6 +44,7 @@ SSA_PASSES = [
     CommonSubexpressions(),
     IfConvert(),
     IfConvert(limit=8, selects=8),
+    RecoverIndices(),
     DeadCode(),
 ]
 
@@ -154,6 +156,56 @@ def test_loop_carried_offsets_become_pointers(first: str, second: str, start: st
         interpret(candidate, [data, 2], block=(2, 1, 1))
         results.append(bytes(data))
     assert results[0] == results[1] and any(results[0])
+
+
+WALK = """
+kernel @walk(%p: ptr<global>, %n: i32, %step: i32) {{
+entry:
+  %t = sreg tid.x : i32
+  %start = ptradd %p, %t {{scale: 4, disp: 0, signed: true}} : ptr<global>
+  br loop
+loop:
+  %a = phi [{base}, entry], [%a1, loop] : ptr<global>
+  %i = phi [i32 {first}, entry], [%i1, loop] : i32
+  %a1 = ptradd %a, {amount} : ptr<global>
+  %v = load i32 {read} : i32
+  %w = add %v, %i : i32
+  store i32 %a, %w
+  %i1 = add %i, i32 {rise} : i32
+  %more = icmp ne %i1, %n : i1
+  condbr %more, loop, done
+done:
+  %last = load i32 %a : i32
+  store i32 %start, %last
+  ret
+}}
+"""
+STEPS = {
+    "constant": "i32 0 {scale: 1, disp: 4, signed: true}",
+    "backwards": "i32 0 {scale: 1, disp: -4, signed: true}",
+    "uniform": "%step {scale: 4, disp: 0, signed: true}",
+    "divergent": "%t {scale: 4, disp: 0, signed: true}",
+}
+
+
+@pytest.mark.parametrize("amount", STEPS.values(), ids=STEPS)
+@pytest.mark.parametrize("base", ["%p", "%start"])
+@pytest.mark.parametrize("read", ["%a", "%a1"])
+@pytest.mark.parametrize(("first", "rise", "n"), [(0, 1, 4), (3, 2, 11), (5, -1, 2)])
+@pytest.mark.parametrize("step", [2, -3, 2**30, -(2**31)])
+def test_walking_pointers_read_write_and_fault_as_before(
+    amount: str, base: str, read: str, first: int, rise: int, n: int, step: int
+) -> None:
+    function = parse_function(WALK.format(base=base, first=first, amount=amount, read=read, rise=rise))
+    results: list[bytes | str] = []
+    for candidate in (function, transform(function, RecoverIndices(), Simplify())):
+        data = bytearray(range(64))
+        try:
+            interpret(candidate, [data, n, step], block=(2, 1, 1))
+        except Fault as fault:
+            results.append(f"{fault.kind} {fault.thread}")
+        results.append(bytes(data))
+    assert results[: len(results) // 2] == results[len(results) // 2 :]
 
 
 def test_a_load_widened_to_64_bits_is_an_index_too() -> None:

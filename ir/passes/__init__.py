@@ -7,6 +7,7 @@ from qgpu.ir.passes.linearize import Linearize, LinearizeError
 from qgpu.ir.passes.manager import Pass, PassManager
 from qgpu.ir.passes.narrow_addresses import NarrowAddresses
 from qgpu.ir.passes.promote_narrow import PromoteNarrow
+from qgpu.ir.passes.recover_indices import RecoverIndices
 from qgpu.ir.passes.simplify import Simplify
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Pass",
     "PassManager",
     "PromoteNarrow",
+    "RecoverIndices",
     "Simplify",
     "default_pipeline",
 ]
@@ -37,7 +39,9 @@ def default_pipeline() -> list[Pass]:
         Simplify(),
         CommonSubexpressions(),
         IfConvert(),
+        RecoverIndices(),
         Simplify(),
+        CommonSubexpressions(),
         DeadCode(),
         Linearize(),
     ]

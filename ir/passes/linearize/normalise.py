@@ -9,6 +9,7 @@ from qgpu.ir.core.block import BasicBlock
 from qgpu.ir.core.function import Function
 from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.opcodes import INVERSE_PREDICATE
+from qgpu.ir.core.values import Value
 from qgpu.ir.passes.dead_code import remove_unreachable_blocks
 from qgpu.ir.passes.simplify.control_flow import skip_empty_block
 
@@ -70,24 +71,42 @@ def split_traps(function: Function) -> None:
 def prefer_positive_side(
     block: BasicBlock, predecessors: dict[BasicBlock, list[BasicBlock]], loop: set[BasicBlock] | None
 ) -> None:
-    """Inverts a comparison that only this branch uses where the side to be skipped is the negative one.
+    """Inverts a condition that only this branch uses where the side to be skipped is the negative one.
 
     That side is the rest of the loop's body where the branch leaves the loop, else the one with no other way in.
     """
     branch = block.terminator
-    if branch.op != "condbr":
+    if branch.op != "condbr" or not can_invert(branch.operands[0]):
         return
-    condition = branch.operands[0]
     then, otherwise = branch.attrs["then"], branch.attrs["else"]
-    if not isinstance(condition, Instruction) or condition.op != "icmp" or len(condition.uses) != 1:
-        return
     leaves = loop is not None and (then in loop) != (otherwise in loop)
     negative = (
         then not in loop if leaves and loop else len(predecessors[then]) > 1 == len(predecessors[otherwise])
     )
     if negative:
-        condition.attrs["pred"] = INVERSE_PREDICATE[condition.attrs["pred"]]
+        invert(branch.operands[0])
         branch.attrs.update({"then": otherwise, "else": then})
+
+
+COMPLEMENT = {"and": "or", "or": "and"}
+
+
+def can_invert(condition: Value) -> bool:
+    """Whether an i1 is a comparison, or an `and` or `or` of comparisons, that nothing else uses."""
+    if not isinstance(condition, Instruction) or len(condition.uses) != 1:
+        return False
+    return condition.op == "icmp" or (condition.op in COMPLEMENT and all(map(can_invert, condition.operands)))
+
+
+def invert(condition: Value) -> None:
+    """Turns a condition into its complement, by De Morgan's laws."""
+    assert isinstance(condition, Instruction)
+    if condition.op == "icmp":
+        condition.attrs["pred"] = INVERSE_PREDICATE[condition.attrs["pred"]]
+        return
+    condition.op = COMPLEMENT[condition.op]
+    for operand in condition.operands:
+        invert(operand)
 
 
 def blocks_before_barriers(function: Function) -> set[BasicBlock]:
