@@ -23,7 +23,7 @@ _MEANINGS = {
 
 
 def argument_lines(kernel: Kernel, arguments: Sequence[Argument]) -> Iterator[str]:
-    """One line an argument: `c = [5, 7, 9]`; PTX names a C++ parameter `KERNEL_param_2`, of which the end is kept."""
+    """One line an argument: `c = [5, 7, 9]`, or `param_2 = [5, 7, 9]` where PTX calls it `KERNEL_param_2`."""
     for parameter, argument in zip(kernel.parameters, arguments, strict=True):
         yield f"{parameter.name.removeprefix(f'{kernel.name}_')} = {argument_values(argument)}"
 

@@ -162,6 +162,7 @@ WRONG_BLOCKS = {
     "merge without a check": Block(op="merge", width16=1),
     "a trap of kind 5": Block(trap=1, imm=5),
     "the displacement 2097152 is not one of 22 bits": Block(imm_to_j=1, imm=1 << 21),
+    "scalar and all_warps": Block(visit=1, scalar=1, all_warps=1),
     "dest_lane is the firmware's": Block(dest_lane=1),
     "it writes uniform register 0, the host's": Block(wr_uni=1),
     "dest = 31 in 2 warps; machine 'small' has 32 rows": Block(wr_reg=1, dest=31),

@@ -2,7 +2,7 @@
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,9 @@ import torch
 import transformers
 
 import machine_kernels
-from qgpu.backends.machine.description import SMALL
+from qgpu.backends.machine.description import SMALL, MachineDescription
 from qgpu.backends.machine.host import Launch, build_launch
 from qgpu.backends.reference.run import run_launch
-from qgpu.runtime.checkpoints import built_checkpoint
 from qgpu.runtime.engine import EngineError
 from qgpu.runtime.engines import make_engine
 from qgpu.runtime.launch import run
@@ -64,14 +63,9 @@ def random_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def small_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The small machine's checkpoint, built once for all processes of a test run."""
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if base.name.startswith("popen-") else base
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("QGPU_CACHE", str(shared / "checkpoints"))
-        yield built_checkpoint(SMALL)
+@pytest.fixture
+def small_checkpoint(checkpoint: Callable[[MachineDescription, str], Path]) -> Path:
+    return checkpoint(SMALL, "float32")
 
 
 def random_tokens(count: int, seed: int = 0) -> list[int]:

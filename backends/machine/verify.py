@@ -153,6 +153,8 @@ def _block_problems(block: Block, kernel: Kernel, machine: MachineDescription) -
             yield f"{name} without a check: what a misaligned half word would be is not defined"
     if block.trap and block.imm >= len(FAULTS):
         yield f"a trap of kind {block.imm}; there are {len(FAULTS)}"
+    if block.scalar and block.all_warps:
+        yield "scalar and all_warps: a scalar block is visited once"
     if block.dest_lane:
         yield "dest_lane is the firmware's"
     if block.dest_pred >= machine.predicates:
