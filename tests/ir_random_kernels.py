@@ -1,8 +1,8 @@
 """Random kernels with any reducible control flow: forward jumps, nested loops, breaks, continues, returns.
 
-A kernel has a few variables; every block assigns some of them, stores one, and branches on a comparison of two.
-Conditions are uniform or divergent as the variables are. Loops end: each counts its rounds against a bound of at
-most 3, which may be different for each thread.
+A kernel has a few variables; every block assigns some of them, stores one, and branches on a comparison of
+two. Conditions are uniform or divergent as the variables are. Loops end: each counts its rounds against a
+bound of at most 3, which may be different for each thread.
 """
 
 from __future__ import annotations

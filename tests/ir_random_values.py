@@ -1,7 +1,7 @@
 """Random straight-line kernels over all integer types and operations, with constants at the corners.
 
-A kernel `@values(%in, %out, %n)` reads words, half words and bytes of `in`, computes, and stores everything it
-computed. Divisions have odd divisors, so that none is by zero. Addresses of stores are sums of extended
+A kernel `@values(%in, %out, %n)` reads words, half words and bytes of `in`, computes, and stores everything
+it computed. Divisions have odd divisors, so that none is by zero. Addresses of stores are sums of extended
 indices, kept inside `out` by masks.
 """
 

@@ -16,7 +16,7 @@ from qgpu.ir.analysis.uniformity import Uniformity
 
 
 def shape(edges: str) -> Function:
-    """A function of empty blocks with the given successors: `a: b c; b: d; ...`; no successors means `ret`."""
+    """A function of empty blocks with the given successors: `a: b c; b: d; ...`; without any it returns."""
     text = ["kernel @shape(%c: i1) {"]
     for line in edges.split(";"):
         name, _, targets = line.partition(":")

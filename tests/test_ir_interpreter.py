@@ -220,7 +220,8 @@ def test_faults_have_a_kind(kind: str) -> None:
 def test_threads_that_have_ended_do_not_count_at_a_barrier() -> None:
     body = (
         OWN
-        + "  %c = icmp eq %t, i32 0 : i1\n  condbr %c, a, b\na:\n  ret\nb:\n  barrier\n  store i32 %q, %t\n  ret"
+        + "  %c = icmp eq %t, i32 0 : i1\n  condbr %c, a, b\na:\n  ret\n"
+        + "b:\n  barrier\n  store i32 %q, %t\n  ret"
     )
     data = words(0, 0, 0)
     run(body, data, block=(3, 1, 1))

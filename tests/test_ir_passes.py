@@ -1,4 +1,4 @@
-"""Passes keep what kernels compute: random kernels before and after, and what each pass promises of its output."""
+"""Passes keep what kernels compute, on random kernels, and what each promises of its output."""
 
 import random
 import struct

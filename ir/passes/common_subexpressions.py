@@ -16,7 +16,7 @@ from qgpu.ir.passes.manager import Pass
 
 @dataclass(frozen=True)
 class CommonSubexpressions(Pass):
-    """Value numbering over the dominator tree, of instructions that depend on their operands or the lane alone.
+    """Value numbering over the dominator tree, of instructions that depend on operands or the lane alone.
 
     Contract: loads, atomics and everything with an effect stay. Runs before linearisation only, since under
     guards a dominating instruction may have skipped a lane.

@@ -113,8 +113,8 @@ def _merge(source: BasicBlock, block: BasicBlock) -> None:
 class DeadCode(Pass):
     """Removes unreachable blocks, and instructions and slots that no effect, branch or guard depends on.
 
-    Contract: memory, faults of stores and atomics, and the order of effects stay as they are. A load whose value
-    is not needed goes even where its address might have faulted; volatile loads stay.
+    Contract: memory, faults of stores and atomics, and the order of effects stay as they are. A load whose
+    value is not needed goes even where its address might have faulted; volatile loads stay.
     """
 
     name: ClassVar[str] = "dead-code"

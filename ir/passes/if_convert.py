@@ -19,10 +19,10 @@ SPECULATIVE_HAZARDS = ("sdiv", "udiv", "srem", "urem", "undef")
 class IfConvert(Pass):
     """Turns an if-then or if-else whose sides only compute values into straight-line code with selects.
 
-    Contract: values at the join are what they were. Only pure instructions that cannot fault are computed on
-    the side not taken. Options: `limit` is how many instructions both sides may have together. It is 0, so that
-    only choices between values at hand are converted: on the machine a guarded instruction costs no more than an
-    unguarded one, and a select costs one more. `selects` bounds the number of values chosen.
+    Contract: values at the join are what they were. Only pure instructions that cannot fault are computed
+    on the side not taken. Options: `limit` is how many instructions both sides may have together. It is 0,
+    so that only choices between values at hand are converted: on the machine a guarded instruction costs no
+    more than an unguarded one, and a select costs one more. `selects` bounds the number of values chosen.
     """
 
     name: ClassVar[str] = "if-convert"

@@ -24,8 +24,8 @@ Key = tuple[int, bool]
 class Affine:
     """An i64 as a sum modulo 2^64: `disp` plus, for each term, ext(value) * scale.
 
-    Terms are keyed by the value and by whether it is sign-extended, in the order they were found. A value of 64
-    bits is a term of its own.
+    Terms are keyed by the value and by whether it is sign-extended, in the order they were found. A value
+    of 64 bits is a term of its own.
     """
 
     disp: int = 0
@@ -106,10 +106,10 @@ _LINEAR: dict[str, Callable[[Instruction, int, Affine], bool]] = {
 class NarrowAddresses(Pass):
     """Rewrites every `ptradd` whose index is an i64 into `ptradd`s whose indices are i32.
 
-    Contract: every pointer keeps its buffer and its offset, exact modulo 2^64. The sign or zero extension of a
-    32-bit sum stays an index of its own, since the sum may wrap. A loop-carried i64 offset becomes a loop-carried
-    pointer. Comparisons and truncations of extended values become 32-bit ones. What is left in 64 bits has no
-    32-bit form, and later stages have to refuse it.
+    Contract: every pointer keeps its buffer and its offset, exact modulo 2^64. The sign or zero extension
+    of a 32-bit sum stays an index of its own, since the sum may wrap. A loop-carried i64 offset becomes a
+    loop-carried pointer. Comparisons and truncations of extended values become 32-bit ones. What is left in
+    64 bits has no 32-bit form, and later stages have to refuse it.
     """
 
     name: ClassVar[str] = "narrow-addresses"
@@ -179,7 +179,7 @@ class AddressNarrowing:
         return not isinstance(value, Instruction) or value.block not in loop
 
     def _carried(self, value: Value, base: Value, scale: int) -> Value | None:
-        """The pointer base + value * scale for an i64 phi, as a phi of pointers; None where it is no such phi."""
+        """The pointer base + value * scale for an i64 phi, as a phi of pointers; None for other values."""
         if not isinstance(value, Instruction) or value.op != "phi" or value.type is not I64:
             return None
         if isinstance(base, Instruction) and not self.tree.strictly_dominates(base.block, value.block):

@@ -1,4 +1,4 @@
-"""Promotion of i8 and i16 arithmetic to i32, with explicit masks and sign extensions where upper bits matter."""
+"""Promotion of i8 and i16 to i32, with explicit masks and sign extensions where upper bits matter."""
 
 from __future__ import annotations
 

@@ -28,11 +28,11 @@ class RecoverIndices(Pass):
     """Undoes the strength reduction of addresses, which front ends do for machines that add for nothing.
 
     Contract: a pointer `p = phi [base], [p + step]` in a loop header becomes base + index * scale, where an
-    integer of the loop advances in proportion, or where the pointer is divergent and its step uniform, with a
-    new integer. Advancing the pointer costs a pass in every lane; a uniform index costs one for all, and adding
-    it is part of the access. Faults stay as they are: only pointers that every round accesses are rewritten, so
-    that the access of the round before has faulted when the offset reaches 2^31 bytes or more, which no buffer
-    has; up to there 32 bits hold the index.
+    integer of the loop advances in proportion, or where the pointer is divergent and its step uniform, with
+    a new integer. Advancing the pointer costs a pass in every lane; a uniform index costs one for all, and
+    adding it is part of the access. Faults stay as they are: only pointers that every round accesses are
+    rewritten, so that the access of the round before has faulted when the offset reaches 2^31 bytes or
+    more, which no buffer has; up to there 32 bits hold the index.
     """
 
     name: ClassVar[str] = "recover-indices"

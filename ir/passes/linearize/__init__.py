@@ -1,6 +1,7 @@
 """Linearisation: divergent control flow becomes guards, so that a thread block runs in lockstep.
 
-Steps, one file each: `normalise`, `slots` (out of SSA for phis), `loops`, `guards`, `layout`, `repair`, `cleanup`.
+Steps, one file each: `normalise`, `slots` (out of SSA for phis), `loops`, `guards`, `layout`, `repair`,
+`cleanup`.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ __all__ = ["Linearize", "LinearizeError"]
 class Linearize(Pass):
     """Turns a function into one that a whole thread block runs in lockstep, each block under its guard.
 
-    Contract: every lane reads and writes what it did before, in its own order; a barrier that only part of the
-    threads that have not ended reaches is a fault. Uniform branches stay `condbr`. The result has no phis, one
-    `ret` in a block without guard, and `linearised` among its attributes. Raises LinearizeError for a loop with
-    several entries.
+    Contract: every lane reads and writes what it did before, in its own order; a barrier that only part of
+    the threads that have not ended reaches is a fault. Uniform branches stay `condbr`. The result has no
+    phis, one `ret` in a block without guard, and `linearised` among its attributes. Raises LinearizeError
+    for a loop with several entries.
 
     Options: `skip_limit` is how many instructions a side may have that lanes do not vote on before it runs,
     where its branch cannot skip it for nothing.

@@ -31,9 +31,9 @@ def clean_up(state: State) -> None:
 def vote_once(state: State, loop: LoopRegion) -> None:
     """Spares a divergent loop votes whose result is known.
 
-    A branch that skips to the latch because all lanes have left leaves the loop at once. The latch need not vote
-    if each way to it comes from a vote since which no lane has left, nor if its only way in is the block that
-    updates `active`: that block's own comparison is the vote.
+    A branch that skips to the latch because all lanes have left leaves the loop at once. The latch need not
+    vote if each way to it comes from a vote since which no lane has left, nor if its only way in is the
+    block that updates `active`: that block's own comparison is the vote.
     """
     function, latch = state.function, loop.latch
     if latch is None or latch.terminator.op != "brany" or latch not in function.blocks:
@@ -51,7 +51,7 @@ def vote_once(state: State, loop: LoopRegion) -> None:
 
 
 def forget_active(block: BasicBlock, loop: LoopRegion) -> None:
-    """Drops the assignment of `active` on a way out of the loop that all lanes take: nobody reads it any more."""
+    """Drops the assignment of `active` on a way out of the loop that all lanes take: nobody reads it."""
     if block.terminator.op != "br":
         return
     for update in [i for i in block.instructions if i.op == "set" and i.operands[0] is loop.active]:
@@ -59,7 +59,7 @@ def forget_active(block: BasicBlock, loop: LoopRegion) -> None:
 
 
 def fuse_latch(source: BasicBlock, latch: BasicBlock) -> bool:
-    """Lets the block before a latch go round the loop itself, where all lanes still in the loop run that block."""
+    """Lets the block before a latch go round the loop itself, where all lanes in the loop run that block."""
     update = updates(source, latch)
     if source.terminator.op != "br" or source.guard != latch.guard or update is None:
         return False
@@ -94,7 +94,7 @@ def populated_blocks(state: State, loop: LoopRegion) -> set[BasicBlock]:
 def stays_populated(
     state: State, source: BasicBlock, block: BasicBlock, loop: LoopRegion, populated: set[BasicBlock]
 ) -> bool:
-    """Whether a lane is active in the loop after an edge: the edge is a vote for it, or nobody left before it."""
+    """Whether a lane is active in the loop after an edge: it is a vote for that, or nobody left before."""
     branch = source.terminator
     last = [i.operands[1] for i in source.instructions if i.op == "set" and i.operands[0] is loop.active]
     if branch.op == "brany" and branch.attrs["then"] is block and branch.attrs["else"] is not block:
@@ -104,7 +104,7 @@ def stays_populated(
 
 
 def forward_sets(block: BasicBlock) -> None:
-    """Reads what a block has just assigned from the value itself; only the last assignment of a slot stays."""
+    """Reads what a block has just assigned from the value itself; the last assignment of a slot stays."""
     assigned: dict[Value, Instruction] = {}
     for instruction in list(block.instructions):
         last = assigned.get(instruction.operands[0]) if instruction.op in ("get", "set") else None

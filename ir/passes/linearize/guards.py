@@ -1,9 +1,9 @@
 """Fourth step: the guard of every block, a conjunction of literals that tells which lanes run it.
 
-Guards follow from the forward edges, those that are no back edges. A block with one predecessor adds the literal
-of the edge. A join that every lane of its immediate dominator reaches has the dominator's guard. For other joins
-(an `||` of two conditions, a goto) no conjunction of branch conditions exists: a slot says who goes there, set by
-the branching blocks.
+Guards follow from the forward edges, those that are no back edges. A block with one predecessor adds the
+literal of the edge. A join that every lane of its immediate dominator reaches has the dominator's guard.
+For other joins (an `||` of two conditions, a goto) no conjunction of branch conditions exists: a slot says
+who goes there, set by the branching blocks.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Guards:
 
     Attributes:
         order: all blocks, dominators first and each dominator's subtree in one piece, along forward edges.
-        guard: the guard of each block.
-        may_be_empty: the blocks that control may reach although no lane runs them, for a reason of their own.
-        inherits: for other blocks, the block which has a lane that runs it if and only if this one has.
-        alternatives: for a guard's literal, the blocks of the source where lanes go in which it does not hold.
+        guard: the guard of each block. may_be_empty: the blocks that control may reach although no lane
+        runs them, for a reason of their own. inherits: for other blocks, the block which has a lane that
+        runs it if and only if this one has. alternatives: for a guard's literal, the blocks of the source
+        where lanes go in which it does not hold.
     """
 
     def __init__(self, state: State) -> None:

@@ -1,9 +1,9 @@
 """Fifth step: the order in which the thread block runs the blocks, and the branches between them.
 
-Control visits the targets of a divergent branch one after the other, in the order of the guards; targets that
-have to wait are deferred and come before anything later in that order. Uniform branches stay. This is partial
-control-flow linearisation (Moll, Hack: Partial Control-Flow Linearization, PLDI 2018), with guards in place of
-masks, and with branches that skip what no active lane runs.
+Control visits the targets of a divergent branch one after the other, in the order of the guards; targets
+that have to wait are deferred and come before anything later in that order. Uniform branches stay. This is
+partial control-flow linearisation (Moll, Hack: Partial Control-Flow Linearization, PLDI 2018), with guards
+in place of masks, and with branches that skip what no active lane runs.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Layout:
                 terminator.attrs[name] = self._enter({target} | waiting)
 
     def _rewrite_exit(self, block: BasicBlock, waiting: set[BasicBlock], loop: LoopRegion) -> None:
-        """Goes on, after lanes have left a loop, with the lanes that wait in it; to the latch if there are none."""
+        """Goes on with the lanes that wait in a loop after others left; to the latch if there are none."""
         latch = block.terminator.attrs["target"]
         if waiting & loop.members:
             block.terminator.attrs["target"] = self._enter(waiting)
@@ -102,9 +102,10 @@ class Layout:
         return check.vote
 
     def _after(self, block: BasicBlock, waiting: set[BasicBlock]) -> BasicBlock | None:
-        """Where control goes if nobody runs `block`: to what else waits, or to the latch of the loop around it.
+        """Where control goes if nobody runs `block`: to what else waits, or to the latch of its loop.
 
-        Lanes that have left a divergent loop wait behind its latch, so that it comes before what waits outside.
+        Lanes that have left a divergent loop wait behind its latch, so that it comes before what waits
+        outside.
         """
         loop = self.state.innermost(block)
         while loop is not None and not loop.divergent:
@@ -167,8 +168,8 @@ class Layout:
     def _leave(self, block: BasicBlock, target: BasicBlock, waiting: set[BasicBlock]) -> None:
         """Runs the block for lanes that leave a loop, in two copies: one goes on with those that stay.
 
-        The other is for the case that none stays; so the branch's own comparison decides, and later blocks need
-        no vote.
+        The other is for the case that none stays; so the branch's own comparison decides, and later blocks
+        need no vote.
         """
         [rest] = [other for other in block.successors if other is not target]
         then_stays = block.terminator.attrs["then"] is rest

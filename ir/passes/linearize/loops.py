@@ -54,7 +54,7 @@ def shape_uniform_loop(state: State, loop: LoopRegion) -> None:
 
 
 def split_uniform_edges(state: State) -> None:
-    """Gives the edges of uniform branches that set slots a block for it, which runs only if the edge is taken.
+    """Gives edges of uniform branches that set slots a block for it, which runs only if the edge is taken.
 
     Back edges are left out: their assignments may as well be made on the way out of the loop.
     """
@@ -132,7 +132,7 @@ def enter_by_branch(state: State, loop: LoopRegion, source: BasicBlock, before: 
 
 
 def select_exit(state: State, loop: LoopRegion, edges: list[Edge]) -> BasicBlock | None:
-    """The block all lanes go to after the loop; with more than one exit a chain of blocks that tell them apart.
+    """The block all lanes go to after the loop; for several exits a chain of blocks that tell them apart.
 
     Each block of the chain has a slot that the edge to its exit sets true, and edges to later exits false.
     """

@@ -1,4 +1,4 @@
-"""First step: one exit, no branch that does not choose, and traps and branches in the form the others expect."""
+"""First step: one exit, no branch that does not choose, traps and conditions as the other steps expect."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def normalise(function: Function) -> None:
 
 
 def drop_choiceless_branch(block: BasicBlock) -> None:
-    """A conditional branch whose two targets are one becomes unconditional; phis list the edge once already."""
+    """A conditional branch with one target becomes unconditional; phis list the edge once already."""
     branch = block.terminator
     if branch.op == "condbr" and len(block.successors) == 1:
         branch.operands = ()
@@ -73,7 +73,8 @@ def prefer_positive_side(
 ) -> None:
     """Inverts a condition that only this branch uses where the side to be skipped is the negative one.
 
-    That side is the rest of the loop's body where the branch leaves the loop, else the one with no other way in.
+    That side is the rest of the loop's body where the branch leaves the loop, else the one with no other
+    way in.
     """
     branch = block.terminator
     if branch.op != "condbr" or not can_invert(branch.operands[0]):

@@ -27,7 +27,7 @@ def repair_dominance(state: State) -> None:
 
 
 def demote(state: State, value: Instruction, uses: list[Use]) -> None:
-    """Makes the uses read a slot: guards the slot itself, instructions a `get` at the start of their block."""
+    """Makes the uses read a slot: guards the slot itself, instructions a `get` at their block's start."""
     slot = state.new_slot(value.type, value.name and f"{value.name}.out")
     reads: dict[BasicBlock, Instruction] = {}
     for use in uses:

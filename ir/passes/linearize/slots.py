@@ -1,4 +1,4 @@
-"""Second step: phis become slots, which edges assign, and uniform values leave divergent loops through slots."""
+"""Second step: phis become slots that edges assign; uniform values leave divergent loops through slots."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def _replace_in_edge_sets(state: State, old: Instruction, new: Instruction) -> N
 def capture_uniform_values(state: State, uniformity: Uniformity) -> None:
     """Gives each uniform value of a divergent loop that is read outside a divergent slot, set on the way out.
 
-    The value is one for all lanes in an iteration, but lanes that leave in different iterations need their own.
-    Reads by phis on the exit edges do so already.
+    The value is one for all lanes in an iteration, but lanes that leave in different iterations need their
+    own. Reads by phis on the exit edges do so already.
     """
     for loop in uniformity.loops.loops:
         for block in loop.blocks if uniformity.is_divergent_loop(loop) else []:

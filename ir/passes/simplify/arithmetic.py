@@ -55,7 +55,7 @@ def simplify_mul(mul: Instruction) -> Value | None:
 
 
 def simplify_shl(shl: Instruction) -> Value | None:
-    """A shift by a constant is a multiplication: it is the machine's form, and joins other multiplications."""
+    """A shift by a constant is a multiplication: the machine's form, which joins other multiplications."""
     value, amount = shl.operands[0], number(shl.operands[1])
     if amount is None:
         return None
