@@ -1,7 +1,7 @@
 """The textual form: every opcode comes back as it was printed, and errors point at their place."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_random_kernels import random_kernel
@@ -106,6 +106,7 @@ def test_the_texts_above_show_every_opcode() -> None:
     assert shown == set(OPCODES)
 
 
+@settings(max_examples=20)
 @given(st.integers(0, 10**6))
 def test_random_kernels_come_back_as_they_were(seed: int) -> None:
     function = random_kernel(seed, size=2)
