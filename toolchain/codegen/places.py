@@ -30,12 +30,14 @@ class Decisions:
     Attributes:
         copied: gets that need a register of their own.
         unplaced: sets whose value is not computed in the slot.
-        detached: branches that have a block of their own.
+        detached: branches that are not decided by the block that computes their condition.
+        alone: branches that are not decided by a copy of their condition either.
     """
 
     copied: set[Node] = field(default_factory=set)
     unplaced: set[Node] = field(default_factory=set)
     detached: set[Node] = field(default_factory=set)
+    alone: set[Node] = field(default_factory=set)
 
 
 @dataclass(eq=False)

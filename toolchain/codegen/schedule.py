@@ -189,6 +189,8 @@ class Scheduler:
         circle = next(component for component in components if len(component) > 1)
         choices = sorted(self._choices(circle), key=lambda choice: choice[0])
         _, group, node = choices[0]
+        if node in group:
+            raise AssertionError(f"{node} has been given up before")
         group.add(node)
         return RetryError()
 
@@ -199,7 +201,9 @@ class Scheduler:
                 if node in self.places.computed:
                     yield (1 if node.uniform else 3), self.decisions.unplaced, self.places.computed[node]
             if draft.branch:
-                yield (1 if draft.branch.uniform else 2), self.decisions.detached, draft.branch
+                decided = draft.branch in self.decisions.detached
+                given_up = self.decisions.alone if decided else self.decisions.detached
+                yield (1 if draft.branch.uniform else 2), given_up, draft.branch
             for node in draft.leaves:
                 if node in self.places.aliases:
                     yield (2 if node.uniform else 4), self.decisions.copied, node

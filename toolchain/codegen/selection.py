@@ -138,7 +138,7 @@ class Selector:
         return drafts[::-1]
 
     def _read_leaves(self, draft: Draft) -> None:
-        """Note what a block reads; through nodes that are computed twice it may read more than its root did."""
+        """Note what a block reads: through nodes computed twice, more than its root did at first."""
         self.needed.update(draft.leaves)
         self.read.update(draft.leaves)
         for leaf in draft.leaves:
@@ -175,6 +175,8 @@ class Selector:
         fits = value.block is region.block and value.uniform == branch.uniform
         if fits and value.kind in ("value", "load") and branch not in self.decisions.detached:
             return value
+        if branch in self.decisions.alone:
+            return None
         copies = (node for node in region.nodes if node.kind == "set" and node.expression.moved is value)
         free = (node for node in copies if node not in self.places.writers and node.uniform == branch.uniform)
         return next(free, None)
