@@ -20,11 +20,14 @@ from qgpu.ir.passes.linearize.state import LoopRegion, State, replace_terminator
 
 @dataclass(eq=False)
 class Check:
-    """A block in front of `block` in which the lanes of its guard vote whether any of them is there."""
+    """A block `vote` in front of `block` in which lanes vote whether its guard holds in any of them.
+
+    `deferred` are the blocks that wait when control comes there.
+    """
 
     block: BasicBlock
+    vote: BasicBlock
     deferred: set[BasicBlock] = field(default_factory=set)
-    vote: BasicBlock | None = None
 
 
 class Layout:
@@ -95,11 +98,11 @@ class Layout:
         votes = first in self.checks or self._needs_vote(first)
         if not votes or self._after(first, blocks - {first}) is None:
             return first
-        check = self.checks.setdefault(first, Check(first))
-        check.deferred |= blocks - {first}
-        check.vote = check.vote or self._new_block(f"{first.name}.check")
+        if first not in self.checks:
+            self.checks[first] = Check(first, self._new_block(f"{first.name}.check"))
+        self.checks[first].deferred |= blocks - {first}
         self.checked.add(first)
-        return check.vote
+        return self.checks[first].vote
 
     def _after(self, block: BasicBlock, waiting: set[BasicBlock]) -> BasicBlock | None:
         """Where control goes if nobody runs `block`: to what else waits, or to the latch of its loop.
@@ -134,7 +137,6 @@ class Layout:
 
     def _finish_check(self, check: Check) -> None:
         """Ends the vote before a block, now that all that waits there is known."""
-        assert check.vote is not None
         vote, waiting = check.vote, check.deferred
         attrs = {"then": check.block, "else": self._skip_to(vote, check.block, waiting, waiting)}
         vote.append(Instruction("brany", operands=(TRUE,), attrs=attrs, loc=check.block.instructions[0].loc))
