@@ -7,14 +7,17 @@ index that could wrap is limited first.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from qgpu.backends.machine.block import DISPLACEMENT_BITS
 from qgpu.ir import Function
 from qgpu.toolchain.codegen.arithmetic import extreme, product, total
 from qgpu.toolchain.codegen.nodes import Access, Arg, Expression, Node, Operand, Term, signed, word
-from qgpu.toolchain.codegen.regions import Emitter
 from qgpu.toolchain.codegen.registers import Register
+
+Make = Callable[[Expression], Arg]
+"""Creates the node of an expression, or gives a constant or register that is equal."""
 
 _LIMIT = 1 << 27
 """Offsets from here on are out of every buffer's bounds, and far enough from wrapping."""
@@ -43,12 +46,12 @@ def moved(pointer: Pointer, index: Arg, scale: int, displacement: int, unsigned:
     return Pointer(pointer.descriptor, pointer.space, terms, offset)
 
 
-def access(pointer: Pointer, width: int, sign: bool, emitter: Emitter) -> Access:
-    """The access of a block to `width` bytes at a pointer; emits the sums that the block cannot form."""
+def access(pointer: Pointer, width: int, sign: bool, make: Make) -> Access:
+    """The access of a block to `width` bytes at a pointer; makes the sums that the block cannot form."""
     if abs(pointer.displacement) >= _FARTHEST:
-        pointer = _brought_near(pointer, emitter)
+        pointer = _brought_near(pointer, make)
     if not _fits(pointer):
-        pointer = summed_up(pointer, emitter)
+        pointer = summed_up(pointer, make)
     return Access(pointer.descriptor, pointer.terms, pointer.displacement, width, sign, pointer.space)
 
 
@@ -61,7 +64,7 @@ def _fits(pointer: Pointer) -> bool:
     return not terms or (len(terms) == 2 and simple and not shifted)
 
 
-def _brought_near(pointer: Pointer, emitter: Emitter) -> Pointer:
+def _brought_near(pointer: Pointer, make: Make) -> Pointer:
     """A pointer without a displacement beyond the immediate's reach: it moves into the index.
 
     Without an index every such offset is out of bounds, and so is the nearest one that can be written.
@@ -70,39 +73,40 @@ def _brought_near(pointer: Pointer, emitter: Emitter) -> Pointer:
         nearest = 4 - _FARTHEST if pointer.displacement < 0 else _FARTHEST - 4
         return replace(pointer, displacement=nearest)
     unit = 4 if all(n % 4 == 0 for n in (pointer.displacement, *(t.scale for t in pointer.terms))) else 1
-    term = Term(offset_in(pointer, unit, emitter), unit)
+    term = Term(offset_in(pointer, unit, make), unit)
     return replace(pointer, terms=(term,), displacement=0)
 
 
-def summed_up(pointer: Pointer, emitter: Emitter) -> Pointer:
+def summed_up(pointer: Pointer, make: Make) -> Pointer:
     """The same pointer with one term for all of its terms."""
     unit = 4 if all(term.scale % 4 == 0 for term in pointer.terms) else 1
-    value = _sum(pointer.terms, unit, emitter)
+    value = sum_of(pointer.terms, unit, make)
     return Pointer(pointer.descriptor, pointer.space, (Term(value, unit),), pointer.displacement)
 
 
-def offset_in(pointer: Pointer, unit: int, emitter: Emitter) -> Arg:
+def offset_in(pointer: Pointer, unit: int, make: Make) -> Arg:
     """The pointer's offset as a register value or constant, counted in `unit` bytes."""
-    terms = _sum(pointer.terms, unit, emitter)
-    return emitter.value(total(terms, word(pointer.displacement // unit)))
+    terms = sum_of(pointer.terms, unit, make)
+    return make(total(terms, word(pointer.displacement // unit)))
 
 
-def _sum(terms: tuple[Term, ...], unit: int, emitter: Emitter) -> Arg:
+def sum_of(terms: tuple[Term, ...], unit: int, make: Make) -> Arg:
+    """The sum of terms, counted in `unit` bytes."""
     value: Arg = 0
     for term in terms:
         factor = term.scale // unit
-        part = term.value if factor == 1 else emitter.value(product(_limited(term, emitter), word(factor)))
-        value = emitter.value(total(part, value))
+        part = term.value if factor == 1 else make(product(_limited(term, make), word(factor)))
+        value = make(total(part, value))
     return value
 
 
-def _limited(term: Term, emitter: Emitter) -> Arg:
+def _limited(term: Term, make: Make) -> Arg:
     """The index of a term; if it could wrap when scaled, the nearest index that is out of bounds too."""
     if magnitude(term.value) * abs(term.scale) < _LIMIT:
         return term.value
     limit = _LIMIT // abs(term.scale)
-    upper = emitter.value(extreme("min", term.value, limit, not term.unsigned))
-    return upper if term.unsigned else emitter.value(extreme("max", upper, word(-limit), True))
+    upper = make(extreme("min", term.value, limit, not term.unsigned))
+    return upper if term.unsigned else make(extreme("max", upper, word(-limit), True))
 
 
 def magnitude(value: Operand) -> int:

@@ -37,6 +37,9 @@ class Interference:
             for register in (*written(tile), *tile.routing.registers, *(g.register for g in tile.guard)):
                 self.neighbours.setdefault(register, set())
             self._add_writes(tile, after[tile])
+        for register in list(self.neighbours):
+            if register.high:
+                self.neighbours.setdefault(register.high, set())
         pinned = [register for register in self.neighbours if register.pinned]
         for register in self.neighbours:
             for other in pinned:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from qgpu.backends.machine.block import Block
 from qgpu.backends.machine.description import MachineDescription
 from qgpu.backends.machine.program import Kernel, Parameter, Preload, SourceLine
-from qgpu.ir import Function, IntType, Location, PtrType
+from qgpu.ir import Argument, IntType, Location, PtrType
 from qgpu.toolchain.codegen.allocate import Allocation
 from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.nodes import EQUAL, GREATER, LESS, Access, move, word
@@ -91,26 +91,28 @@ def _parameters(lowered: Lowered, allocation: Allocation) -> list[Parameter]:
     return [
         Parameter(
             name=argument.name,
-            type=_parameter_type(lowered.function, argument.index),
+            type=_parameter_type(argument, lowered),
             pointer=isinstance(argument.type, PtrType),
-            uniform=_parameter_registers(lowered.parameters.get(argument.index), allocation),
+            uniform=_parameter_registers(argument, lowered, allocation),
         )
         for argument in lowered.function.args
     ]
 
 
-def _parameter_registers(register: Register | None, allocation: Allocation) -> tuple[int, ...]:
-    number = allocation.numbers.get(register) if register else None
-    return () if number is None else (number,)
+def _parameter_registers(argument: Argument, lowered: Lowered, allocation: Allocation) -> tuple[int, ...]:
+    """The register of a parameter that is used; of a 64-bit one there is a second, for its high word."""
+    register = lowered.parameters.get(argument.index)
+    if register is None or register not in allocation.numbers:
+        return ()
+    return tuple(allocation.numbers[word] for word in (register, register.high) if word)
 
 
-def _parameter_type(function: Function, index: int) -> str:
-    """The parameter's type as the source gives it (`types` of the function), else from the IR."""
-    argument = function.args[index]
-    stated = function.attrs.get("param_types")
-    if stated:
-        return stated[index]
-    return f"i{argument.type.width}" if isinstance(argument.type, IntType) else "void"
+def _parameter_type(argument: Argument, lowered: Lowered) -> str:
+    """The type that the host extends a scalar by; what a buffer holds the kernel does not say."""
+    if not isinstance(argument.type, IntType):
+        return "void"
+    narrow = argument.type.width < 32
+    return f"{'u' if narrow and not lowered.is_signed(argument.index) else 'i'}{argument.type.width}"
 
 
 def _line(loc: Location | None) -> SourceLine:

@@ -35,11 +35,18 @@ class Lowered:
         return self.specials[name]
 
     def parameter(self, index: int) -> Register:
-        """The register of a kernel parameter: a scalar, or the descriptor of a buffer."""
+        """The register of a kernel parameter: a scalar, its low word, or the descriptor of a buffer."""
         if index not in self.parameters:
-            name = self.function.args[index].name
-            self.parameters[index] = Register("uniform", name, pinned=True)
+            argument = self.function.args[index]
+            wide = isinstance(argument.type, IntType) and argument.type.width == 64
+            high = Register("uniform", f"{argument.name}.high", pinned=True) if wide else None
+            self.parameters[index] = Register("uniform", argument.name, pinned=True, high=high)
         return self.parameters[index]
+
+    def is_signed(self, index: int) -> bool:
+        """Whether the host extends the sign of a parameter narrower than a word: somewhere the kernel does."""
+        users = self.function.args[index].users
+        return any(isinstance(user, Instruction) and user.op == "sext" for user in users)
 
 
 class Environment:

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from qgpu.backends.machine.block import FAULTS
-from qgpu.ir import I1, I32, Function, Instruction, IntType, Literal, PtrType, SlotType, Value
+from qgpu.ir import I1, I32, Argument, Function, Instruction, IntType, Literal, PtrType, SlotType, Value
 from qgpu.toolchain.codegen.addresses import access, shared_layout
-from qgpu.toolchain.codegen.arithmetic import ATOMICS, OLD_VALUES, RULES
+from qgpu.toolchain.codegen.arithmetic import ATOMICS, OLD_VALUES, RULES, logic
 from qgpu.toolchain.codegen.environment import Environment, Lowered
 from qgpu.toolchain.codegen.inline import is_inversion
 from qgpu.toolchain.codegen.nodes import (
@@ -121,11 +121,25 @@ class _Lowering:
     # Arithmetic
 
     def _pure(self, instruction: Instruction) -> Arg:
+        if isinstance(parameter := next(iter(instruction.operands), None), Argument):
+            converted = self._converted(instruction, parameter)
+            if converted is not None:
+                return converted
         if instruction.op not in RULES:
             raise refuse_instruction(instruction, "the machine has no operation for it")
         self.env.check_types(instruction)
         args = [self.env.arg(operand) for operand in instruction.operands]
         return self._computed(instruction, args)
+
+    def _converted(self, instruction: Instruction, parameter: Argument) -> Arg | None:
+        """A parameter that is not a word as one, or None: the host has extended it, or it is the low word."""
+        width = parameter.type.width if isinstance(parameter.type, IntType) else 0
+        if instruction.type is not I32 or width in (1, 32):
+            return None
+        register = self.env.result.parameter(parameter.index)
+        if instruction.op == "zext" and self.env.result.is_signed(parameter.index):
+            return self.env.emitter.value(logic("and", register, (1 << width) - 1))
+        return register if instruction.op in ("sext", "zext", "trunc") else None
 
     def _computed(self, instruction: Instruction, args: list[Arg]) -> Arg:
         expression = RULES[instruction.op](instruction, args)
@@ -217,7 +231,7 @@ class _Lowering:
         if not isinstance(type_, IntType) or type_.width not in (8, 16, 32):
             raise refuse_instruction(instruction, f"the machine keeps no {type_} in memory")
         pointer = self.pointers.pointer(instruction.operands[0])
-        where = access(pointer, type_.bytes, sign, self.env.emitter)
+        where = access(pointer, type_.bytes, sign, self.env.emitter.value)
         if kind != "load" and not is_uniform(where.descriptor):
             return self._one_of_several(kind, instruction, expression, where)
         node = self.env.emitter.add(kind, expression, uniform=False, access=where)

@@ -107,7 +107,7 @@ class PointerLowering:
         pair = [self.pointer(operand) for operand in instruction.operands[1:]]
         offset = descriptor = None
         if shape.offset is None:
-            a, b = (offset_in(pointer, shape.unit, emitter) for pointer in pair)
+            a, b = (offset_in(pointer, shape.unit, emitter.value) for pointer in pair)
             offset = emitter.value(Expression("select", a, b, condition))
         if shape.buffer is None:
             a, b = (pointer.descriptor for pointer in pair)
@@ -120,7 +120,7 @@ class PointerLowering:
         if shapes[0].buffer is None or shapes[0].buffer != shapes[1].buffer:
             raise refuse_instruction(instruction, "the pointers are not known to point into the same buffer")
         unit, emitter = min(shape.unit for shape in shapes), self._env.emitter
-        a, b = (offset_in(self.pointer(operand), unit, emitter) for operand in instruction.operands)
+        a, b = (offset_in(self.pointer(operand), unit, emitter.value) for operand in instruction.operands)
         relation, _ = RELATIONS[instruction.attrs["pred"]]
         return emitter.value(Expression("cmp", a, b, relation=relation, signed=True))
 
@@ -157,7 +157,7 @@ class PointerLowering:
             return
         pair = self._slots[slot]
         if pair.offset:
-            self._env.set_word(pair.offset, offset_in(pointer, pair.shape.unit, self._env.emitter))
+            self._env.set_word(pair.offset, offset_in(pointer, pair.shape.unit, self._env.emitter.value))
         if pair.descriptor:
             self._env.set_word(pair.descriptor, pointer.descriptor)
 
@@ -183,7 +183,7 @@ class PointerLowering:
                 self._env.set_word(distance, 0)
         elif induction.counter is None and self._is_first(slot, induction):
             rest = replace(pointer, terms=pointer.terms[len(self._starts[slot].terms) :])
-            self._env.set_word(distance, offset_in(rest, unit, self._env.emitter))
+            self._env.set_word(distance, offset_in(rest, unit, self._env.emitter.value))
 
     def _get_induction(self, slot: Value, induction: Induction) -> Pointer:
         start, unit = self._starts[slot], self._shapes.of(slot).unit
@@ -207,7 +207,7 @@ class PointerLowering:
         plain = all(term.scale in (1, 4) and not term.unsigned for term in pointer.terms)
         if pointer.displacement == 0 and len(pointer.terms) < 2 and plain:
             return pointer
-        offset = offset_in(pointer, unit, self._env.emitter)
+        offset = offset_in(pointer, unit, self._env.emitter.value)
         return moved(Pointer(pointer.descriptor, pointer.space), offset, unit, 0, unsigned=False)
 
 

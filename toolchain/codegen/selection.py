@@ -236,7 +236,7 @@ class Selector:
     def _may_share(self, draft: Draft, node: Node, region: Region) -> bool:
         """Whether a block may compute what it stores or tests for others too: none of them comes before."""
         root = draft.root
-        if draft.expression.moved is not node or node.uniform != root.uniform:
+        if draft.expression.moved is not node or node.uniform != root.uniform or root.guard is not None:
             return False
         if root.kind != "store" and not draft.tests:
             return False

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from qgpu.toolchain.codegen.arithmetic import logic, product, total
+from qgpu.toolchain.codegen.addresses import sum_of
+from qgpu.toolchain.codegen.arithmetic import logic, total
 from qgpu.toolchain.codegen.nodes import Access, Arg, Expression, Node, Term, word
 from qgpu.toolchain.codegen.places import RetryError
-from qgpu.toolchain.codegen.regions import Region
+from qgpu.toolchain.codegen.regions import Region, folded
+from qgpu.toolchain.codegen.registers import Register
 from qgpu.toolchain.codegen.selections import overwrite, step_of
 
 
@@ -25,7 +27,7 @@ def split(node: Node, region: Region) -> list[Node]:
         steps = overwrite(node, region)
     elif node.expression.op == "lop3":
         steps = _logic_steps(node)
-    elif node.access and len(node.access.terms) + bool(node.access.displacement) > 1:
+    elif node.access and not _is_plain(node.access):
         steps = _offset_steps(node, node.access)
     else:
         raise AssertionError(f"{node} has no routes")
@@ -39,6 +41,13 @@ def split(node: Node, region: Region) -> list[Node]:
     return [*steps, node]
 
 
+def _is_plain(access: Access) -> bool:
+    """Whether the offset is one register, or constant, that no step can make simpler."""
+    if not access.terms:
+        return True
+    return len(access.terms) == 1 and access.terms[0].scale in (1, 4) and not access.displacement
+
+
 def _recount(region: Region) -> None:
     """Bring positions and users up to date."""
     for order, node in enumerate(region.nodes):
@@ -50,18 +59,19 @@ def _recount(region: Region) -> None:
 
 
 def _offset_steps(node: Node, access: Access) -> list[Node]:
-    """Add up an offset in a register: terms of one scale or of words and bytes, and the displacement."""
-    unit = min(term.scale for term in access.terms)
-    unit = 1 if access.displacement % unit else unit
+    """Add up an offset in a register: its terms, and the displacement."""
+    numbers = (access.displacement, *(term.scale for term in access.terms))
+    unit = 4 if all(number % 4 == 0 for number in numbers) else 1
     steps: list[Node] = []
-    value: Arg = word(access.displacement // unit)
-    for term in access.terms:
-        part: Arg = term.value
-        if term.scale != unit:
-            part = step_of(node, product(part, term.scale // unit))
-            steps.append(part)
-        value = part if value == 0 else step_of(node, total(part, value))
-        steps += [value] if value is not part and isinstance(value, Node) else []
+
+    def make(expression: Expression) -> Arg:
+        expression = folded(expression)
+        if isinstance(expression.moved, Node | Register | int):
+            return expression.moved
+        steps.append(step_of(node, expression))
+        return steps[-1]
+
+    value = make(total(sum_of(access.terms, unit, make), word(access.displacement // unit)))
     node.access = replace(access, terms=(Term(value, unit),), displacement=0)
     return steps
 
