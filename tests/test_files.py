@@ -1,4 +1,4 @@
-"""File tests: tests/files/*.cu, each a kernel with launches and what they must leave in memory, in its comments.
+"""File tests: tests/files/*.cu, each a kernel with launches and what they must leave in memory.
 
 // launch: GRID BLOCK [shared=BYTES] ARGUMENT...   as `qgpu run` takes them
 // expect: VALUES ; VALUES ...                     a Python expression for each buffer, in order

@@ -44,7 +44,7 @@ class Lowered:
         return self.parameters[index]
 
     def is_signed(self, index: int) -> bool:
-        """Whether the host extends the sign of a parameter narrower than a word: somewhere the kernel does."""
+        """Whether the host extends the sign of a parameter narrower than a word: the kernel does so."""
         users = self.function.args[index].users
         return any(isinstance(user, Instruction) and user.op == "sext" for user in users)
 
