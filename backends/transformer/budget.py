@@ -61,11 +61,16 @@ def budget_table(layout: Layout) -> str:
 def _totals(layout: Layout) -> str:
     plan, allocation = layout.schedule, layout.allocation
     heads, neurons = sum(map(len, plan.heads)), sum(map(len, plan.neurons))
-    return (
-        f"{layout.layers} layers (the longest chain of dependences takes {-(-plan.critical_path // 2)}), one of "
-        f"them full attention without output; {heads} of {(layout.layers - 1) * layout.shape.heads} heads; "
-        f"{neurons} neurons and {len(allocation.erasures)} erasures, at most {max(map(len, plan.neurons))} of the "
-        f"former in a layer; intermediate size {layout.intermediate}; {allocation.places} places in a residual "
-        f"stream of {layout.shape.hidden} (at most {allocation.peak} channels are alive at once); "
-        f"vocabulary {layout.vocabulary}."
+    plain = (layout.layers - 1) * layout.shape.heads
+    erasures, widest = len(allocation.erasures), max(map(len, plan.neurons))
+    sentences = (
+        f"{layout.layers} layers (the longest chain of dependences takes {-(-plan.critical_path // 2)})",
+        "one of them full attention without output",
+        f"{heads} of {plain} heads",
+        f"{neurons} neurons and {erasures} erasures, at most {widest} of the former in a layer",
+        f"intermediate size {layout.intermediate}",
+        f"{allocation.places} places in a residual stream of {layout.shape.hidden}",
+        f"at most {allocation.peak} channels alive at once",
+        f"vocabulary {layout.vocabulary}",
     )
+    return "; ".join(sentences) + "."
