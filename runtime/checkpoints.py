@@ -10,12 +10,15 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 from qgpu.backends.machine.description import DescriptionError, MachineDescription, description_from_table
 
 DTYPES = ("float32", "bfloat16")
 METADATA = "qgpu.json"
+T = TypeVar("T")
 CACHE_VARIABLE = "QGPU_CACHE"
 
 
@@ -69,15 +72,22 @@ def checkpoint_machine(directory: str | os.PathLike[str]) -> MachineDescription:
         raise CheckpointError(f"'{path}' is not the metadata of a checkpoint") from None
 
 
-def check_checkpoint(directory: str | os.PathLike[str], machine: MachineDescription) -> None:
+def check_checkpoint(
+    directory: str | os.PathLike[str], machine: MachineDescription, dtype: str | None = None
+) -> None:
     """Check that a checkpoint runs programs of a machine: its sizes must agree; its name and layers need not.
 
+    With `dtype`, it must be one of that dtype too: what rounds in one does not in the other
+    (`backends/transformer/numerics.py`).
+
     Raises:
-        CheckpointError: it is no checkpoint, or that of another machine.
+        CheckpointError: it is no checkpoint, or that of another machine or dtype.
     """
     difference = machine_difference(checkpoint_machine(directory), machine)
     if difference is not None:
         raise CheckpointError(f"'{directory}' is the checkpoint of another machine: {difference}")
+    if dtype is not None and (own := _configured(directory, "dtype", str)) != dtype:
+        raise CheckpointError(f"'{directory}' is a {own} checkpoint: it is exact with --dtype {own} alone")
 
 
 def machine_difference(first: MachineDescription, second: MachineDescription) -> str | None:
@@ -95,9 +105,13 @@ def checkpoint_layers(directory: str | os.PathLike[str]) -> int:
     Raises:
         CheckpointError: there is no such number.
     """
+    return _configured(directory, "num_hidden_layers", int)
+
+
+def _configured(directory: str | os.PathLike[str], name: str, kind: Callable[[Any], T]) -> T:
     path = Path(directory) / "config.json"
     try:
-        return int(json.loads(path.read_text(encoding="utf-8"))["num_hidden_layers"])
+        return kind(json.loads(path.read_text(encoding="utf-8"))[name])
     except (OSError, ValueError, TypeError, KeyError):
         raise CheckpointError(f"'{path}' is not the configuration of a model") from None
 

@@ -30,7 +30,7 @@ def make_engine(
         dtype, device: for `weights`: torch's.
 
     Raises:
-        CheckpointError: the checkpoint is none, or that of another machine, or cannot be built.
+        CheckpointError: the checkpoint is none, or that of another machine or dtype, or cannot be built.
         EngineError: it cannot be loaded.
         OSError: the cache cannot be written.
     """
@@ -39,7 +39,7 @@ def make_engine(
     if model is None:
         model = built_checkpoint(machine, dtype)
     else:
-        check_checkpoint(model, machine)
+        check_checkpoint(model, machine, dtype)
     if backend == "sparse":
         from qgpu.runtime.sparse import SparseEngine
 

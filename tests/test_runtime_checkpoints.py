@@ -26,7 +26,7 @@ def fake_emit(machine: MachineDescription, directory: str | Path, dtype: str = "
     """Write a checkpoint's files without weights, slowly; note that it was done."""
     BUILDS.append((machine.name, dtype))
     folder = Path(directory)
-    (folder / "config.json").write_text("{}")
+    (folder / "config.json").write_text(json.dumps({"dtype": dtype}))
     time.sleep(0.05)
     (folder / "model.safetensors").write_text(dtype)
     (folder / "qgpu.json").write_text(json.dumps({"version": 1, "machine": dataclasses.asdict(machine)}))
@@ -65,7 +65,7 @@ def test_a_damaged_checkpoint_is_built_again(cache: Path) -> None:
 
 def test_a_build_that_fails_leaves_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(machine: MachineDescription, directory: Path, dtype: str) -> None:
-        (directory / "config.json").write_text("{}")
+        (directory / "config.json").write_text(json.dumps({"dtype": dtype}))
         raise ValueError("it needs 3 heads more")
 
     monkeypatch.setattr(transformer, "emit_checkpoint", fail)
@@ -107,6 +107,15 @@ def test_a_checkpoint_knows_its_machine(cache: Path) -> None:
     check_checkpoint(path, replace(SMALL, name="other", model=ModelShape(hidden=2048)))
     with pytest.raises(CheckpointError, match="another machine: 'small' has lanes = 4, 'default' has 32"):
         check_checkpoint(path, DEFAULT)
+
+
+def test_a_checkpoint_is_one_of_its_dtype(cache: Path) -> None:
+    path = built_checkpoint(SMALL, "bfloat16")
+    check_checkpoint(path, SMALL, "bfloat16")
+    with pytest.raises(
+        CheckpointError, match="is a bfloat16 checkpoint: it is exact with --dtype bfloat16 alone"
+    ):
+        check_checkpoint(path, SMALL, "float32")
 
 
 @pytest.mark.parametrize(
