@@ -138,7 +138,7 @@ def is_boolean(operand: Operand) -> bool:
     return isinstance(operand, Node) and operand.expression.op == "cmp"
 
 
-def tested(comparison: Expression) -> Expression | None:
+def as_test(comparison: Expression) -> Expression | None:
     """An expression that is not 0 where a comparison with a constant holds, and costs no comparison."""
     x, y = comparison.x, comparison.y
     if comparison.op != "cmp" or isinstance(x, int):

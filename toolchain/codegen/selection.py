@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from qgpu.backends.machine.description import MachineDescription
 from qgpu.toolchain.codegen.conditions import join_condition
 from qgpu.toolchain.codegen.environment import Lowered
-from qgpu.toolchain.codegen.inline import inlined, inlined_index, tested
+from qgpu.toolchain.codegen.inline import as_test, inlined, inlined_index
 from qgpu.toolchain.codegen.nodes import (
     MEMORY,
     Access,
@@ -149,7 +149,7 @@ class Selector:
         draft = Draft(node, node.expression, node.access, (node,), writes=node)
         if node.kind != "value" or self._is_read(node):
             return draft
-        test = tested(node.expression)
+        test = as_test(node.expression)
         return replace(draft, expression=test, writes=None, tests=node) if test else draft
 
     def _is_read(self, node: Node) -> bool:

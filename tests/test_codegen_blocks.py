@@ -1,0 +1,378 @@
+"""How many blocks a pattern takes: a block over lanes costs a pass a lane, a scalar one two."""
+
+from qgpu.backends.machine.block import Block
+from qgpu.backends.machine.description import DEFAULT
+from qgpu.backends.machine.program import Kernel
+from qgpu.ir import verify
+from qgpu.ir.parser import parse_function
+from qgpu.toolchain.codegen import generate_kernel
+
+PARAMETERS = "%a: ptr<global>, %b: ptr<global>, %c: ptr<global>, %n: i32"
+
+
+def kernel(body: str, entry: str = "") -> Kernel:
+    """A kernel of a linearised function: `%t` is the thread, `%pa`, `%pb`, `%pc` point to its elements."""
+    pointers = "\n".join(
+        f"  %p{name} = ptradd %{name}, %t {{scale: 4, disp: 0, signed: true}} : ptr<global>" for name in "abc"
+    )
+    text = (
+        f"kernel @test({PARAMETERS}) attributes {{linearised: true}} {{\nentry:\n{entry}\n"
+        f"  %t = sreg tid.x : i32\n{pointers}\n{body}\n}}\n"
+    )
+    function = parse_function(text)
+    verify(function)
+    return generate_kernel(function, DEFAULT)
+
+
+def counts(made: Kernel) -> tuple[int, int]:
+    """Blocks over lanes and scalar blocks of the kernel's own code, without grid loop and preloads."""
+    loop = next(i for i, block in enumerate(made.blocks) if block.next_exit and block.scalar)
+    own = made.blocks[:loop]
+    return sum(not block.scalar for block in own), sum(block.scalar for block in own)
+
+
+def only(made: Kernel) -> Block:
+    assert counts(made) == (1, 0)
+    return made.blocks[0]
+
+
+def test_an_addition_takes_a_load_in() -> None:
+    made = kernel(
+        """
+  %x = load i32 %pa : i32
+  %y = load i32 %pb : i32
+  %z = add %x, %y : i32
+  store i32 %pc, %z
+  ret"""
+    )
+    assert counts(made) == (3, 0)
+
+
+def test_a_store_takes_a_load_and_an_operation_at_its_own_address_in() -> None:
+    block = only(
+        kernel(
+            """
+  %x = load i32 %pa : i32
+  %y = mul %x, %n : i32
+  store i32 %pa, %y
+  ret"""
+        )
+    )
+    assert block.m_to_x and block.wr_mem and block.b_to_y
+
+
+def test_a_write_between_keeps_a_load_where_it_is() -> None:
+    made = kernel(
+        """
+  %x = load i32 %pa : i32
+  store i32 %pb, i32 7
+  store i32 %pc, %x
+  ret"""
+    )
+    assert counts(made) == (3, 0)
+
+
+def test_a_product_goes_into_a_sum() -> None:
+    made = kernel(
+        """
+  %x = mul %t, %n : i32
+  %y = add %x, i32 3 : i32
+  store i32 %pc, %y
+  ret"""
+    )
+    assert counts(made) == (1, 0)
+    assert made.blocks[0].op == "mad" and made.blocks[0].imm == 3
+
+
+def test_two_constants_take_a_register_that_the_host_writes() -> None:
+    made = kernel(
+        """
+  %x = mul %t, i32 1664525 : i32
+  %y = add %x, i32 1013904223 : i32
+  store i32 %pc, %y
+  ret"""
+    )
+    assert counts(made) == (1, 0)
+    assert any(preload.name.startswith("const:") for preload in made.preloads)
+
+
+def test_logic_of_three_is_one_block() -> None:
+    made = kernel(
+        """
+  %x = and %t, %n : i32
+  %y = xor %x, i32 5 : i32
+  store i32 %pc, %y
+  ret"""
+    )
+    assert counts(made) == (1, 0)
+    assert made.blocks[0].op == "lop3"
+
+
+def test_uniform_values_take_scalar_blocks() -> None:
+    made = kernel(
+        """
+  %x = smax %n, i32 5 : i32
+  %y = mul %x, %n : i32
+  %z = add %y, %t : i32
+  store i32 %pa, %z
+  store i32 %pc, %y
+  ret"""
+    )
+    assert counts(made) == (2, 2)
+
+
+def test_a_uniform_store_is_done_once() -> None:
+    assert counts(kernel("  store i32 %a, %n\n  ret")) == (0, 1)
+
+
+def test_a_constant_index_is_a_displacement() -> None:
+    made = kernel(
+        """
+  %i = add %t, i32 3 : i32
+  %p = ptradd %a, %i {scale: 4, disp: 4, signed: true} : ptr<global>
+  store i32 %p, %t
+  ret"""
+    )
+    assert only(made).imm == 16
+
+
+def test_an_index_of_two_parts_is_added_up_by_the_address_unit() -> None:
+    made = kernel(
+        """
+  %m = and %n, i32 255 : i32
+  %i = add %t, %m : i32
+  %p = ptradd %a, %i {scale: 4, disp: 0, signed: true} : ptr<global>
+  %x = load i32 %p : i32
+  store i32 %pc, %x
+  ret"""
+    )
+    assert counts(made) == (2, 1)
+
+
+def test_a_comparison_is_the_guard_and_the_branch() -> None:
+    made = kernel(
+        """
+  %p = icmp slt %t, %n : i1
+  brany %p, then, done
+then [%p]:
+  store i32 %pc, %t
+  br done
+done:
+  ret"""
+    )
+    assert counts(made) == (2, 0)
+    first, second = made.blocks[:2]
+    assert first.wr_pred and first.branch_any and first.taken == 1
+    assert second.guard_true == 1 | 1 << first.dest_pred
+
+
+def test_a_load_is_compared_in_one_block() -> None:
+    made = kernel(
+        """
+  %x = load i8 %pa {ext: sign} : i32
+  %p = icmp sgt %x, i32 0 : i1
+  brany %p, then, done
+then [%p]:
+  store i32 %pc, %t
+  br done
+done:
+  ret"""
+    )
+    assert counts(made) == (2, 0)
+    assert made.blocks[0].m_sub_to_x and made.blocks[0].m_signed
+
+
+def test_both_sides_of_a_condition_guard_for_nothing() -> None:
+    made = kernel(
+        """
+  %p = icmp eq %t, %n : i1
+  br then
+then [%p]:
+  store i32 %pa, %t
+  br else
+else [!%p]:
+  store i32 %pb, %t
+  br done
+done:
+  ret"""
+    )
+    assert counts(made) == (3, 0)
+    assert made.blocks[1].guard_true & ~1 == made.blocks[2].guard_false
+
+
+def test_and_of_two_comparisons_is_one_under_the_other() -> None:
+    made = kernel(
+        """
+  %p = icmp slt %t, %n : i1
+  %q = icmp sgt %t, i32 2 : i1
+  %r = and %p, %q : i1
+  brany %r, then, done
+then [%r]:
+  store i32 %pc, %t
+  br done
+done:
+  ret"""
+    )
+    assert counts(made) == (3, 0)
+
+
+def test_not_of_or_is_and_of_the_opposites() -> None:
+    made = kernel(
+        """
+  %p = icmp sge %t, %n : i1
+  %q = icmp sle %t, i32 2 : i1
+  %r = or %p, %q : i1
+  %s = not %r : i1
+  brany %s, then, done
+then [!%r]:
+  store i32 %pc, %t
+  br done
+done:
+  ret"""
+    )
+    assert counts(made) == (3, 0)
+
+
+def test_a_test_for_zero_is_free() -> None:
+    made = kernel(
+        """
+  %x = and %t, %n : i32
+  %p = icmp ne %x, i32 0 : i1
+  brany %p, then, done
+then [%p]:
+  store i32 %pc, %x
+  br done
+done:
+  ret"""
+    )
+    assert counts(made) == (2, 0)
+
+
+def test_a_loop_counts_in_place() -> None:
+    made = kernel(
+        """
+  set %s, i32 0
+  set %v, i32 0
+  br loop
+loop:
+  %i = get %v : i32
+  %x = get %s : i32
+  %y = add %x, %t : i32
+  %j = add %i, i32 1 : i32
+  %p = icmp slt %j, %n : i1
+  set %s, %y
+  set %v, %j
+  condbr %p, loop, done
+done:
+  %z = get %s : i32
+  store i32 %pc, %z
+  ret""",
+        "  %s = slot : slot<i32>\n  %v = slot {uniform: true} : slot<i32>",
+    )
+    assert counts(made) == (3, 3)
+    assert made.registers == 2
+
+
+def test_slots_that_cross_are_exchanged_by_way_of_a_third_register() -> None:
+    made = kernel(
+        """
+  set %s, %t
+  set %v, i32 1
+  br loop
+loop:
+  %x = get %s : i32
+  %y = get %v : i32
+  set %s, %y
+  set %v, %x
+  %p = icmp slt %x, %n : i1
+  brany %p, loop, done
+done:
+  %z = get %s : i32
+  store i32 %pc, %z
+  ret""",
+        "  %s = slot : slot<i32>\n  %v = slot : slot<i32>",
+    )
+    assert counts(made) == (7, 0)
+
+
+def test_a_selection_changes_one_of_its_values_in_place() -> None:
+    made = kernel(
+        """
+  set %s, %t
+  br loop
+loop:
+  %x = get %s : i32
+  %p = icmp sgt %x, %n : i1
+  %y = sub %x, %n : i32
+  %z = select %p, %y, %x : i32
+  set %s, %z
+  brany %p, loop, done
+done:
+  %w = get %s : i32
+  store i32 %pc, %w
+  ret""",
+        "  %s = slot : slot<i32>",
+    )
+    assert counts(made) == (5, 0)
+    assert made.registers == 2
+
+
+def test_slots_of_both_sides_are_one_register_without_copies() -> None:
+    made = kernel(
+        """
+  %p = icmp slt %t, %n : i1
+  brany %p, then, else
+then [%p]:
+  %x = mul %t, i32 3 : i32
+  set %s, %x
+  br else
+else [!%p]:
+  %y = add %t, i32 5 : i32
+  set %s, %y
+  br done
+done:
+  %z = get %s : i32
+  store i32 %pc, %z
+  ret""",
+        "  %s = slot : slot<i32>",
+    )
+    assert counts(made) == (4, 0)
+
+
+def test_an_induction_pointer_moves_once_a_thread_block() -> None:
+    made = kernel(
+        """
+  set %s, %pa
+  set %v, i32 0
+  br loop
+loop:
+  %i = get %v : i32
+  %p = get %s : ptr<global>
+  store i32 %p, %t
+  %q = ptradd %p, %n {scale: 4, disp: 0, signed: true} : ptr<global>
+  %j = add %i, i32 1 : i32
+  %r = icmp slt %j, %n : i1
+  set %s, %q
+  set %v, %j
+  condbr %r, loop, done
+done:
+  ret""",
+        "  %s = slot : slot<ptr<global>>\n  %v = slot {uniform: true} : slot<i32>",
+    )
+    assert counts(made) == (1, 5)
+
+
+def test_the_grid_loop_ends_a_launch_of_one_block_in_two_tokens() -> None:
+    made = kernel("  store i32 %pc, %t\n  ret")
+    last = made.blocks[1]
+    assert last.scalar and last.next_exit and last.branch_any and last.taken == 0
+    assert {preload.name for preload in made.preloads} == {"tid.x", "nctaid.total"}
+
+
+def test_every_block_of_the_source_has_its_line() -> None:
+    text = (
+        "kernel @test(%a: ptr<global>) attributes {linearised: true} {\nentry:\n"
+        '  store i32 %a, i32 1  !loc "k.cu":7:3\n  ret\n}\n'
+    )
+    made = generate_kernel(parse_function(text), DEFAULT)
+    assert (made.lines[0].file, made.lines[0].line, made.lines[0].column) == ("k.cu", 7, 3)
