@@ -133,8 +133,8 @@ class Generator:
             index = self.random.choice((constant(I32, 1), constant(I32, 0), self.index(2)))
             return build.ptradd(self.random.choice(self.pointers), index, self.random.choice((4, 4, 8)))
         if choice < 0.6:
-            pair = [self.random.choice(self.pointers) for _ in range(2)]
-            return build.select(self.condition(), *pair)
+            first, second = (self.random.choice(self.pointers) for _ in range(2))
+            return build.select(self.condition(), first, second)
         if choice < 0.7:
             return build.ptradd(self.function.args[5], self.index(8), 4)
         return build.ptradd(self.function.args[0], self.index(8), 4, 4 * self.random.randrange(3))
@@ -261,9 +261,10 @@ class Generator:
         else:
             build.br(header)
         build.at_end(done)
-        self.set_state([build.phi(value.type) for value in self.state()])
+        joined = [build.phi(value.type) for value in self.state()]
+        self.set_state(joined)
         for block, values in exits:
-            for phi, value in zip(self.state(), values, strict=True):
+            for phi, value in zip(joined, values, strict=True):
                 phi.add_incoming(value, block)
 
     def early_return(self) -> None:
