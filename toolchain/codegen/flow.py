@@ -36,13 +36,12 @@ class Linker:
         body = [tile for region in self.lowered.regions for tile in self._region_tiles(region)]
         entry = self._entry(self.lowered.regions[0])
         loop = grid_loop(entry, self.lowered, _preloaded(body))
-        for tile in body:
+        tiles = [*body, *loop]
+        for tile in tiles:
             tile.next = loop[0] if tile.next is self.end else tile.next
             tile.taken = loop[0] if tile.taken is self.end else tile.taken
-        tiles = [*body, *loop]
-        if entry is self.end:
-            entry = loop[0]
-        return [entry, *(tile for tile in tiles if tile is not entry)]
+        first = loop[0] if entry is self.end else entry
+        return [first, *(tile for tile in tiles if tile is not first)]
 
     def _region_tiles(self, region: Region) -> list[Tile]:
         return [*self.tiles[region], *([self._idle[region]] if region in self._idle else [])]

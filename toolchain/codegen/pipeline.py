@@ -9,6 +9,7 @@ from qgpu.toolchain.codegen.allocate import allocate
 from qgpu.toolchain.codegen.conditions import orient_conditions, test_differences
 from qgpu.toolchain.codegen.emission import emit_kernel
 from qgpu.toolchain.codegen.flow import Linker
+from qgpu.toolchain.codegen.guards import shorten_guards
 from qgpu.toolchain.codegen.lowering import check_function, lower
 from qgpu.toolchain.codegen.places import Decisions, RetryError, place
 from qgpu.toolchain.codegen.schedule import Scheduler
@@ -32,6 +33,7 @@ def generate_kernel(function: Function, machine: MachineDescription) -> Kernel:
     lowered = lower(function)
     test_differences(lowered)
     orient_conditions(lowered)
+    shorten_guards(lowered)
     sink_operations(lowered)
     decisions = Decisions()
     while True:
