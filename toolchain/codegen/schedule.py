@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from qgpu.ir.analysis.graph import strongly_connected_components
 from qgpu.toolchain.codegen.nodes import Condition, Node, NodeGuard, Slot
 from qgpu.toolchain.codegen.places import Decisions, Places, RetryError, overlap
+from qgpu.toolchain.codegen.refuse import refuse
 from qgpu.toolchain.codegen.regions import Region
 from qgpu.toolchain.codegen.selection import Draft, interferes, narrowing_set
 
@@ -42,6 +43,7 @@ class Scheduler:
 
         Raises:
             RetryError: there is none; a decision was added that takes one of the demands away.
+            DiagnosticError: no demand is left to take away.
         """
         self._order_operands()
         self._order_memory()
@@ -187,11 +189,12 @@ class Scheduler:
         """Take away the cheapest demand of a contradiction."""
         components = strongly_connected_components(self.drafts, lambda draft: self.after[draft])
         circle = next(component for component in components if len(component) > 1)
-        choices = sorted(self._choices(circle), key=lambda choice: choice[0])
-        _, group, node = choices[0]
-        if node in group:
-            raise AssertionError(f"{node} has been given up before")
-        group.add(node)
+        choices = (choice for choice in self._choices(circle) if choice[2] not in choice[1])
+        cheapest = min(choices, key=lambda choice: choice[0], default=None)
+        if cheapest is None:
+            raise refuse("no order of the blocks keeps what each of them reads", circle[0].root.loc)
+        _, given_up, node = cheapest
+        given_up.add(node)
         return RetryError()
 
     def _choices(self, circle: list[Draft]) -> Iterator[tuple[int, set[Node], Node]]:

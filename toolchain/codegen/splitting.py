@@ -12,6 +12,7 @@ from qgpu.toolchain.codegen.addresses import sum_of
 from qgpu.toolchain.codegen.arithmetic import logic, total
 from qgpu.toolchain.codegen.nodes import Access, Arg, Expression, Node, Term, word
 from qgpu.toolchain.codegen.places import RetryError
+from qgpu.toolchain.codegen.refuse import refuse
 from qgpu.toolchain.codegen.regions import Region, folded
 from qgpu.toolchain.codegen.registers import Register
 from qgpu.toolchain.codegen.selections import overwrite, step_of
@@ -21,6 +22,7 @@ def split(node: Node, region: Region) -> list[Node]:
     """Replace a node by steps; returns the new nodes and then the changed one, all in the region.
 
     Raises:
+        DiagnosticError: there are no such steps.
         RetryError: the steps need a predicate that has no place yet.
     """
     if node.expression.op == "select":
@@ -30,7 +32,7 @@ def split(node: Node, region: Region) -> list[Node]:
     elif node.access and not _is_plain(node.access):
         steps = _offset_steps(node, node.access)
     else:
-        raise AssertionError(f"{node} has no routes")
+        raise refuse("no block of the machine can compute this, nor several", node.loc)
     for step in steps:
         step.order = node.order
     position = region.nodes.index(node)
