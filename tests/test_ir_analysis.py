@@ -1,14 +1,18 @@
-"""Analyses on graphs drawn by hand, and the graph algorithms against networkx on random ones."""
+"""Analyses on graphs drawn by hand, and on random ones against the definitions, tried path by path."""
 
+import os
 import random
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
 
-import networkx as nx
 import pytest
 
-from qgpu.ir import Function, parse_function
-from qgpu.ir.analysis.cfg import reachable_blocks, reverse_postorder
+from qgpu.ir import BasicBlock, Function, Instruction, parse_function
+from qgpu.ir.analysis.cfg import control_flow, reachable_blocks, reverse_postorder
 from qgpu.ir.analysis.dominators import DominatorTree, dominance_frontiers
-from qgpu.ir.analysis.graph import immediate_dominators, postorder, strongly_connected_components
+from qgpu.ir.analysis.graph import directed_graph, dominator_tree, nodes_reaching, postorder
+from qgpu.ir.analysis.graph import strongly_connected_components as components_of
 from qgpu.ir.analysis.liveness import Liveness
 from qgpu.ir.analysis.loops import LoopInfo
 from qgpu.ir.analysis.postdominators import PostDominatorTree
@@ -135,32 +139,149 @@ def test_a_cycle_with_two_entries_is_no_loop_but_irreducible() -> None:
     assert LoopInfo(shape(NESTED)).irreducible == []
 
 
-def random_graph(seed: int) -> dict[int, list[int]]:
+Graph = Mapping[int, list[int]]
+
+
+def random_graph(seed: int) -> Graph:
     chance = random.Random(seed)
     size = chance.randint(2, 14)
     return {node: chance.sample(range(size), k=min(size, chance.randint(0, 3))) for node in range(size)}
 
 
+def reach(edges: Graph, start: Iterable[int], without: Iterable[int] = ()) -> set[int]:
+    """The nodes on paths from some nodes that avoid others."""
+    found: set[int] = set()
+    waiting = set(start).difference(without)
+    while waiting:
+        found |= waiting
+        waiting = {other for node in waiting for other in edges[node]}.difference(found, without)
+    return found
+
+
 @pytest.mark.parametrize("seed", range(60))
-def test_graph_algorithms_agree_with_networkx(seed: int) -> None:
+def test_a_node_dominates_those_that_cannot_be_reached_without_it(seed: int) -> None:
     edges = random_graph(seed)
-    graph: nx.DiGraph = nx.DiGraph()
-    graph.add_nodes_from(edges)
-    graph.add_edges_from((node, other) for node in edges for other in edges[node])
-    order = postorder(0, edges.__getitem__)[::-1]
-    assert set(order) == nx.descendants(graph, 0) | {0}
-    reached = set(order)
-    sources = {node: [other for other in order if node in edges[other]] for node in order}
-    found = immediate_dominators(order, sources.__getitem__)
-    expected = dict(nx.immediate_dominators(graph.subgraph(reached), 0))
-    expected[0] = None
-    assert found == expected
-    components = strongly_connected_components(list(edges), edges.__getitem__)
-    assert {frozenset(c) for c in components} == {
-        frozenset(c) for c in nx.strongly_connected_components(graph)
-    }
-    position = {node: index for index, component in enumerate(components) for node in component}
-    assert all(position[other] <= position[node] for node in edges for other in edges[node])
+    tree = dominator_tree(directed_graph(edges), 0)
+    reached = reach(edges, [0])
+    assert set(tree.preorder) == reached
+    for a in reached:
+        dominated = reached - reach(edges, [0], without=[a])
+        assert {b for b in reached if tree.is_ancestor(a, b)} == dominated
+        parent = tree.parents[a]
+        assert parent is None if a == 0 else tree.is_ancestor(parent, a) and parent != a
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_components_are_the_nodes_that_reach_each_other(seed: int) -> None:
+    edges = random_graph(seed)
+    paths = {node: reach(edges, [node]) for node in edges}
+    expected = [[other for other in edges if other in paths[node] and node in paths[other]] for node in edges]
+    assert components_of(list(edges), edges.__getitem__) == [
+        component for node, component in zip(edges, expected, strict=True) if component[0] == node
+    ]
+    for node in edges:
+        assert nodes_reaching(directed_graph(edges), node) == {n for n in edges if node in paths[n]}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_node_comes_in_postorder_after_what_only_it_leads_to(seed: int) -> None:
+    edges = random_graph(seed)
+    order = postorder(directed_graph(edges), 0)
+    assert sorted(order) == sorted(reach(edges, [0])) and order[-1] == 0
+    for node in order:
+        for other in edges[node]:
+            assert order.index(other) <= order.index(node) or node in reach(edges, [other])
+
+
+def random_shape(seed: int) -> Function:
+    """A random graph as a function; the entry has an edge of its own, so that nothing leads back to it."""
+    edges = {node: following[:2] for node, following in random_graph(seed).items()}
+    return shape("; ".join(["entry: b0", *(f"b{n}: {' '.join(f'b{m}' for m in edges[n])}" for n in edges)]))
+
+
+def numbered(function: Function) -> dict[int, list[int]]:
+    number = {block: index for index, block in enumerate(function.blocks)}
+    return {number[block]: [number[other] for other in block.successors] for block in function.blocks}
+
+
+def can_always_end(seed: int) -> bool:
+    edges = numbered(random_shape(seed))
+    return all(any(not edges[end] for end in reach(edges, [node])) for node in reach(edges, [0]))
+
+
+@pytest.mark.parametrize("seed", list(filter(can_always_end, range(80))))
+def test_a_block_post_dominates_those_that_cannot_end_without_it(seed: int) -> None:
+    function = random_shape(seed)
+    edges = numbered(function)
+    reached = reach(edges, [0])
+    endings = {node for node in reached if not edges[node]}
+    tree = PostDominatorTree(function)
+    for a in reached:
+        avoiding = {b for b in reached if endings & reach(edges, [b], without=[a])}
+        found = {b for b in reached if tree.post_dominates(function.blocks[a], function.blocks[b])}
+        assert found == reached - avoiding
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_loop_holds_the_blocks_between_its_header_and_its_latches(seed: int) -> None:
+    function = random_shape(seed)
+    edges = numbered(function)
+    reached = reach(edges, [0])
+    number = {block: index for index, block in enumerate(function.blocks)}
+    expected: dict[int, set[int]] = {}
+    for latch in reached:
+        for header in edges[latch]:
+            if latch == header or latch not in reach(edges, [0], without=[header]):
+                between = {n for n in reached if n != header and latch in reach(edges, [n], without=[header])}
+                expected.setdefault(header, set()).update({header} | between)
+    info = LoopInfo(function)
+    assert {number[loop.header]: {number[block] for block in loop.blocks} for loop in info.loops} == expected
+
+
+def test_the_graph_is_built_anew_only_when_blocks_or_edges_change() -> None:
+    function = shape("a: b c; b: d; c: d; d:")
+    known = control_flow(function)
+    function.block("b").insert(0, Instruction("barrier"))
+    assert control_flow(function) is known
+    assert DominatorTree(function).idom(function.block("d")) is function.block("a")
+
+    def retarget(block: BasicBlock, old: str, new: str) -> None:
+        block.terminator.replace_successor(function.block(old), function.block(new))
+
+    retarget(function.block("c"), "d", "b")
+    assert control_flow(function) is not known
+    assert DominatorTree(function).idom(function.block("d")) is function.block("b")
+    function.blocks[1:3] = function.blocks[2:0:-1]
+    assert reachable_blocks(function) == function.blocks
+
+
+def test_orders_are_the_same_in_every_run() -> None:
+    code = (
+        "from test_ir_analysis import *\n"
+        "for seed in range(8):\n"
+        "    function = random_shape(seed)\n"
+        "    info, post = LoopInfo(function), PostDominatorTree(function)\n"
+        "    print([b.name for b in reverse_postorder(function)], info.loops, info.irreducible)\n"
+        "    print([l.blocks for l in info.loops], [post.ipdom(b) for b in reachable_blocks(function)])\n"
+    )
+    here = os.path.dirname(__file__)
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            check=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([here, *sys.path]), "PYTHONHASHSEED": seed},
+        )
+        for seed in ("1", "2")
+    ]
+    assert runs[0].stdout == runs[1].stdout != b""
+
+
+def test_networkx_is_not_imported_before_the_first_graph() -> None:
+    code = "import sys, qgpu.ir, qgpu.ir.passes, qgpu.ir.analysis.loops\nprint('networkx' in sys.modules)"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert (run.stdout, run.stderr) == ("False\n", "")
 
 
 LIVE = """

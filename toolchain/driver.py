@@ -19,6 +19,7 @@ from qgpu.toolchain.compile import (
 )
 from qgpu.toolchain.cuda import CudaOptions
 from qgpu.toolchain.diagnostics import Source, failure, reporting
+from qgpu.toolchain.memory import without_collection
 
 if TYPE_CHECKING:
     from qgpu.backends.machine.description import MachineDescription
@@ -172,7 +173,7 @@ def main(
         print_after=print_after,
         print_after_all=print_after_all,
     )
-    with reporting(_PROGRAM):
+    with reporting(_PROGRAM), without_collection():
         job = _Job(_read(file), language, machine, options, output, verbose)
         _write(output, _EMITTERS[emit](job))
 

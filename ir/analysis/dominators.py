@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from qgpu.ir.analysis.cfg import reverse_postorder
-from qgpu.ir.analysis.graph import Tree, immediate_dominators
+from qgpu.ir.analysis.cfg import ControlFlow, control_flow
+from qgpu.ir.analysis.graph import Tree, dominator_tree
 from qgpu.ir.core.block import BasicBlock
 from qgpu.ir.core.function import Function
 from qgpu.ir.core.instruction import Instruction
@@ -14,22 +14,17 @@ class DominatorTree:
     """Dominators of a function's reachable blocks. Blocks that cannot be reached are in no relation."""
 
     def __init__(self, function: Function) -> None:
-        self.order = reverse_postorder(function)
-        reached = set(self.order)
-        self.predecessors = {
-            block: [source for source in sources if source in reached]
-            for block, sources in function.predecessors().items()
-            if block in reached
-        }
-        self._idom = immediate_dominators(self.order, self.predecessors.__getitem__)
-        self._tree = Tree(self._idom)
+        self.flow = control_flow(function)
+        self.order = self.flow.postorder[::-1]
+        self.predecessors = {block: list(self.flow.graph.predecessors(block)) for block in self.flow.graph}
+        self._tree = self.flow.once(_dominators)
 
     def reachable(self, block: BasicBlock) -> bool:
         return block in self._tree
 
     def idom(self, block: BasicBlock) -> BasicBlock | None:
         """The immediate dominator; None for the entry."""
-        return self._idom[block]
+        return self._tree.parents[block]
 
     def children(self, block: BasicBlock) -> list[BasicBlock]:
         """The blocks whose immediate dominator this is, in reverse postorder."""
@@ -58,6 +53,10 @@ class DominatorTree:
         if defining is use.user.block:
             return defining.instructions.index(value) < defining.instructions.index(use.user)
         return self.dominates(defining, use.user.block)
+
+
+def _dominators(flow: ControlFlow) -> Tree:
+    return dominator_tree(flow.graph, flow.entry)
 
 
 def dominance_frontiers(function: Function) -> dict[BasicBlock, list[BasicBlock]]:

@@ -1,118 +1,92 @@
-"""Graph algorithms under the analyses, over any hashable nodes.
+"""Graphs over any hashable nodes, as the analyses hand them to networkx.
 
-They are written out here rather than taken from networkx because importing that takes longer than compiling a
-kernel; the tests hold them against networkx.
+networkx is imported with the first graph, since that takes half as long as compiling a small kernel. Graphs
+keep their nodes and edges in the order they are given, so that walks over them are the same in every run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 Node = TypeVar("Node", bound=Hashable)
-Edges = Callable[[Node], Iterable[Node]]
 
 
-def postorder(root: Node, successors: Edges[Node]) -> list[Node]:
+def directed_graph(edges: Mapping[Node, Iterable[Node]]) -> nx.DiGraph[Node]:
+    """The graph of the keys, with edges from each to its successors, which are keys too."""
+    import networkx as nx
+
+    graph: nx.DiGraph[Node] = nx.DiGraph()
+    graph.add_nodes_from(edges)
+    graph.add_edges_from((node, successor) for node, following in edges.items() for successor in following)
+    return graph
+
+
+def postorder(graph: nx.DiGraph[Node], root: Node) -> list[Node]:
     """The nodes reachable from the root, each after those a depth-first walk reaches from it."""
-    result: list[Node] = []
-    seen = {root}
-    stack = [(root, iter(list(successors(root))))]
-    while stack:
-        node, rest = stack[-1]
-        following = next((other for other in rest if other not in seen), None)
-        if following is None:
-            result.append(node)
-            stack.pop()
-            continue
-        seen.add(following)
-        stack.append((following, iter(list(successors(following)))))
-    return result
+    import networkx as nx
+
+    return list(nx.dfs_postorder_nodes(graph, root))
 
 
-def immediate_dominators(order: Sequence[Node], predecessors: Edges[Node]) -> dict[Node, Node | None]:
-    """The immediate dominator of every node of a reverse postorder; None for its first, the root.
+def nodes_reaching(graph: nx.DiGraph[Node], node: Node) -> set[Node]:
+    """The nodes from which a path leads to a node, itself among them."""
+    import networkx as nx
 
-    Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm (2001).
+    return {node, *nx.ancestors(graph, node)}
+
+
+def strongly_connected_components(
+    nodes: Sequence[Node], successors: Callable[[Node], Iterable[Node]]
+) -> list[list[Node]]:
+    """The components of the graph that edges between the nodes make.
+
+    Each is in the order of `nodes`, and they come in the order of their first members.
     """
-    number = {node: index for index, node in enumerate(order)}
-    idom = {order[0]: order[0]}
+    import networkx as nx
 
-    def intersect(a: Node, b: Node) -> Node:
-        while a != b:
-            while number[a] > number[b]:
-                a = idom[a]
-            while number[b] > number[a]:
-                b = idom[b]
-        return a
-
-    changed = True
-    while changed:
-        changed = False
-        for node in order[1:]:
-            known = [source for source in predecessors(node) if source in idom]
-            new = known[0]
-            for source in known[1:]:
-                new = intersect(new, source)
-            changed |= idom.get(node) != new
-            idom[node] = new
-    return {node: idom[node] if index else None for index, node in enumerate(order)}
+    number = {node: index for index, node in enumerate(nodes)}
+    graph = directed_graph({node: [other for other in successors(node) if other in number] for node in nodes})
+    components = [sorted(found, key=number.__getitem__) for found in nx.strongly_connected_components(graph)]
+    return sorted(components, key=lambda component: number[component[0]])
 
 
-def strongly_connected_components(nodes: Sequence[Node], successors: Edges[Node]) -> list[list[Node]]:
-    """The components, each in the order of `nodes`; one comes after those it has edges to (Kosaraju)."""
-    known = set(nodes)
-    inside: Edges[Node] = lambda node: [other for other in successors(node) if other in known]  # noqa: E731
-    finished: dict[Node, None] = {}
-    for node in nodes:
-        if node not in finished:
-            finished.update(dict.fromkeys(n for n in postorder(node, inside) if n not in finished))
-    sources: dict[Node, list[Node]] = {node: [] for node in nodes}
-    for node in nodes:
-        for other in inside(node):
-            sources[other].append(node)
-    component: dict[Node, int] = {}
-    count = 0
-    for node in reversed(finished):
-        if node in component:
-            continue
-        members = postorder(node, lambda n: [source for source in sources[n] if source not in component])
-        component.update(dict.fromkeys(members, count))
-        count += 1
-    return [[node for node in nodes if component[node] == index] for index in reversed(range(count))]
+def dominator_tree(graph: nx.DiGraph[Node], root: Node) -> Tree:
+    """The dominator tree of the nodes reachable from the root; siblings are in reverse postorder."""
+    import networkx as nx
+
+    above = nx.immediate_dominators(graph, root)
+    order = reversed(postorder(graph, root))
+    return Tree({node: None if node == root else above[node] for node in order})
 
 
 class Tree:
-    """A dominator tree given by each node's parent; `dominates` is two comparisons of preorder numbers."""
+    """A tree given by each node's parent, None for the root; whether one is above another is asked in O(1).
 
-    def __init__(self, parents: Mapping[Node, Node | None]) -> None:
+    `preorder` lists the nodes, parents first and siblings as given.
+    """
+
+    def __init__(self, parents: Mapping[Any, Any]) -> None:
+        import networkx as nx
+
         self.parents = parents
-        self.children: dict[Hashable, list] = {node: [] for node in parents}
+        self.children: dict[Any, list[Any]] = {node: [] for node in parents}
+        roots = [node for node, parent in parents.items() if parent is None]
         for node, parent in parents.items():
             if parent is not None:
                 self.children[parent].append(node)
-        root = next(node for node, parent in parents.items() if parent is None)
-        self.preorder: list = []
-        self._interval: dict[Hashable, tuple[int, int]] = {}
-        self._number(root)
-
-    def _number(self, root: Hashable) -> None:
-        first: dict[Hashable, int] = {}
-        stack: list[tuple[Hashable, bool]] = [(root, False)]
-        while stack:
-            node, done = stack.pop()
-            if done:
-                self._interval[node] = (first[node], len(first))
-                continue
-            first[node] = len(first)
-            self.preorder.append(node)
-            stack.append((node, True))
-            stack.extend((child, False) for child in reversed(self.children[node]))
+        self.preorder: list[Any] = list(nx.dfs_preorder_nodes(directed_graph(self.children), roots[0]))
+        self._number = {node: index for index, node in enumerate(self.preorder)}
+        self._end = {node: index + 1 for node, index in self._number.items()}
+        for node in reversed(self.preorder[1:]):
+            self._end[parents[node]] = max(self._end[parents[node]], self._end[node])
 
     def __contains__(self, node: Hashable) -> bool:
-        return node in self._interval
+        return node in self._number
 
     def is_ancestor(self, a: Hashable, b: Hashable) -> bool:
         """Whether `a` is `b` or above it."""
-        first, end = self._interval[a]
-        return first <= self._interval[b][0] < end
+        return self._number[a] <= self._number[b] < self._end[a]

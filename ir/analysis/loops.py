@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from qgpu.ir.analysis.dominators import DominatorTree
-from qgpu.ir.analysis.graph import strongly_connected_components
+from qgpu.ir.analysis.graph import nodes_reaching, strongly_connected_components
 from qgpu.ir.core.block import BasicBlock
 from qgpu.ir.core.function import Function
 
@@ -78,13 +78,10 @@ class LoopInfo:
 
     def _natural_loop(self, header: BasicBlock, latches: list[BasicBlock]) -> Loop:
         """The loop of all back edges to a header: the blocks that reach a latch without the header."""
-        members = {header}
-        stack = list(latches)
-        while stack:
-            block = stack.pop()
-            if block not in members:
-                members.add(block)
-                stack.extend(self.tree.predecessors[block])
+        import networkx as nx
+
+        inside = nx.restricted_view(self.tree.flow.graph, [header], [])
+        members = {header}.union(*(nodes_reaching(inside, latch) for latch in latches if latch is not header))
         return Loop(header, latches, [block for block in self.tree.order if block in members])
 
     def _nest(self) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from qgpu.ir.analysis.cfg import postorder, reachable_blocks
-from qgpu.ir.analysis.graph import Tree, immediate_dominators, strongly_connected_components
-from qgpu.ir.analysis.graph import postorder as graph_postorder
+from qgpu.ir.analysis.cfg import ControlFlow, control_flow
+from qgpu.ir.analysis.graph import Tree, directed_graph, dominator_tree
 from qgpu.ir.core.block import BasicBlock
 from qgpu.ir.core.function import Function
 
@@ -19,33 +18,11 @@ class PostDominatorTree:
     """
 
     def __init__(self, function: Function) -> None:
-        blocks = reachable_blocks(function)
-        self._ends = self._find_ends(function, blocks)
-        sources: dict[BasicBlock | str, list[BasicBlock]] = {block: [] for block in blocks}
-        sources[EXIT] = self._ends
-        for block in blocks:
-            for successor in block.successors:
-                sources[successor].append(block)
-        order = graph_postorder(EXIT, sources.__getitem__)[::-1]
-        self._ipdom = immediate_dominators(order, self._targets)
-        self._tree = Tree(self._ipdom)
-
-    def _find_ends(self, function: Function, blocks: list[BasicBlock]) -> list[BasicBlock]:
-        """The blocks with an edge to the virtual exit: one of each component that no edge leaves."""
-        rank = {block: index for index, block in enumerate(postorder(function))}
-        ends: list[BasicBlock] = []
-        for component in strongly_connected_components(blocks, lambda block: block.successors):
-            if all(successor in component for block in component for successor in block.successors):
-                ends.append(min(component, key=rank.__getitem__))
-        return sorted(ends, key=blocks.index)
-
-    def _targets(self, node: BasicBlock | str) -> list[BasicBlock | str]:
-        assert isinstance(node, BasicBlock)
-        return [*node.successors, *([EXIT] if node in self._ends else [])]
+        self._tree = control_flow(function).once(_post_dominators)
 
     def ipdom(self, block: BasicBlock) -> BasicBlock | None:
         """The immediate post-dominator; None where that is the kernel's end."""
-        found = self._ipdom[block]
+        found = self._tree.parents[block]
         return found if isinstance(found, BasicBlock) else None
 
     def post_dominates(self, a: BasicBlock, b: BasicBlock) -> bool:
@@ -67,3 +44,18 @@ class PostDominatorTree:
                 runner = self.ipdom(runner)
             result[successor] = chain
         return result
+
+
+def _post_dominators(flow: ControlFlow) -> Tree:
+    """The dominator tree of the reversed graph."""
+    ends = _ends(flow)
+    edges = {block: [*flow.edges[block], *([EXIT] if block in ends else [])] for block in flow.graph}
+    return dominator_tree(directed_graph({**edges, EXIT: []}).reverse(), EXIT)
+
+
+def _ends(flow: ControlFlow) -> set[BasicBlock]:
+    """The blocks with an edge to the virtual exit: one of each component that no edge leaves."""
+    import networkx as nx
+
+    rank = {block: index for index, block in enumerate(flow.postorder)}
+    return {min(component, key=rank.__getitem__) for component in nx.attracting_components(flow.graph)}

@@ -26,7 +26,7 @@ class Function:
     """One kernel. The first block is the entry; it has no predecessors.
 
     `attrs` holds what the source says about launches, for example `max_threads`; after linearisation
-    `linearised` is true.
+    `linearised` is true. `control_flow` is for `qgpu.ir.analysis.cfg`, which keeps there what it last found.
     """
 
     def __init__(
@@ -41,6 +41,7 @@ class Function:
         self.blocks: list[BasicBlock] = []
         self.shared = list(shared)
         self.attrs: dict[str, Any] = dict(attrs or {})
+        self.control_flow: object = None
 
     @property
     def entry(self) -> BasicBlock:

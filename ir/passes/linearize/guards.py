@@ -9,7 +9,7 @@ who goes there, set by the branching blocks.
 from __future__ import annotations
 
 from qgpu.ir.analysis.dominators import DominatorTree
-from qgpu.ir.analysis.graph import Tree, immediate_dominators, postorder
+from qgpu.ir.analysis.graph import Tree, directed_graph, dominator_tree, nodes_reaching, postorder
 from qgpu.ir.core.block import BasicBlock
 from qgpu.ir.core.types import I1
 from qgpu.ir.core.values import FALSE, TRUE, Literal, Value
@@ -22,11 +22,13 @@ class Guards:
     """Guards of all blocks, and what else the layout has to know about them.
 
     Attributes:
+        flow: the graph of the forward edges, each block's in the order of `_last_first`.
         order: all blocks, dominators first and each dominator's subtree in one piece, along forward edges.
-        guard: the guard of each block. may_be_empty: the blocks that control may reach although no lane
-        runs them, for a reason of their own. inherits: for other blocks, the block which has a lane that
-        runs it if and only if this one has. alternatives: for a guard's literal, the blocks of the source
-        where lanes go in which it does not hold.
+        guard: the guard of each block.
+        may_be_empty: the blocks that control may reach although no lane runs them, for a reason of their own.
+        inherits: for other blocks, the block which has a lane that runs it if and only if this one has.
+        alternatives: for a guard's literal, the blocks of the source where lanes go in which it does
+        not hold.
     """
 
     def __init__(self, state: State) -> None:
@@ -34,6 +36,7 @@ class Guards:
         self.tree = DominatorTree(state.function)
         self.headers = {loop.header: loop for loop in state.loops if loop.divergent}
         self.latches = {loop.latch: loop for loop in state.loops if loop.latch}
+        self.flow = directed_graph({block: self._last_first(block) for block in self.tree.order})
         self.order = self._dominance_order()
         self.number = {block: index for index, block in enumerate(self.order)}
         self.post = self._post_dominators()
@@ -55,8 +58,7 @@ class Guards:
 
     def _dominance_order(self) -> list[BasicBlock]:
         """Preorder of the dominator tree, siblings in reverse postorder of the forward edges."""
-        walk = postorder(self.state.function.entry, self._last_first)
-        rank = {block: index for index, block in enumerate(reversed(walk))}
+        rank = {block: -index for index, block in enumerate(postorder(self.flow, self.state.function.entry))}
         result: list[BasicBlock] = []
         stack = [self.state.function.entry]
         while stack:
@@ -94,13 +96,8 @@ class Guards:
                 targets[block] += exits.get(other, [])
             if not targets[block] and block.terminator.op != "trap":
                 targets[block].append(END)
-        sources: dict[BasicBlock | str, list[BasicBlock | str]] = {node: [] for node in (*targets, END)}
-        for block, following in targets.items():
-            for other in following:
-                sources[other].append(block)
-        order = postorder(END, sources.__getitem__)[::-1]
-        alive = set(order)
-        return Tree(immediate_dominators(order, lambda node: [t for t in targets[node] if t in alive]))
+        targets[END] = []
+        return dominator_tree(directed_graph(targets).reverse(), END)
 
     def _guard(self, block: BasicBlock) -> Guard:
         guard = self._entry(block)
@@ -198,7 +195,7 @@ class Guards:
 
     def _bypasses(self, block: BasicBlock, dominator: BasicBlock) -> list[BasicBlock]:
         """Where lanes go that pass the dominator and leave the ways to the block."""
-        toward = {dominator, *postorder(block, self.sources)}
+        toward = {dominator} | nodes_reaching(self.flow, block)
         inside = [
             b for b in self.order if b in toward and self.tree.dominates(dominator, b) and b is not block
         ]

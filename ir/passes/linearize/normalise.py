@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from qgpu.ir.analysis.cfg import control_flow
 from qgpu.ir.analysis.dominators import DominatorTree
-from qgpu.ir.analysis.graph import postorder
+from qgpu.ir.analysis.graph import nodes_reaching
 from qgpu.ir.analysis.loops import LoopInfo
 from qgpu.ir.core.block import BasicBlock
 from qgpu.ir.core.function import Function
@@ -112,9 +113,9 @@ def invert(condition: Value) -> None:
 
 def blocks_before_barriers(function: Function) -> set[BasicBlock]:
     """The blocks that hold a barrier or from which one can be reached."""
-    predecessors = function.predecessors()
+    graph = control_flow(function).graph
     found: set[BasicBlock] = set()
     for block in function.blocks:
         if block not in found and any(i.op == "barrier" for i in block.instructions):
-            found |= set(postorder(block, predecessors.__getitem__))
+            found |= nodes_reaching(graph, block)
     return found

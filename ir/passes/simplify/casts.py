@@ -60,7 +60,7 @@ def simplify_store(store: Instruction) -> Value | None:
         store.operands = (pointer, masked.operands[0])
         return store
     cast = is_op(value, "zext") or is_op(value, "sext") or is_op(value, "trunc")
-    if cast and width(cast.operands[0]) >= memory.width and cast.operands[0].type.width in (memory.width, 32):
+    if cast and width(cast.operands[0]) >= memory.width and width(cast.operands[0]) in (memory.width, 32):
         store.operands = (pointer, cast.operands[0])
         return store
     return None

@@ -108,7 +108,8 @@ def compare_difference(icmp: Instruction) -> Value | None:
     if icmp.attrs["pred"] not in ("eq", "ne") or not isinstance(a, Instruction):
         return None
     if a.op in ("sub", "xor") and is_zero(b):
-        return before(icmp).icmp(icmp.attrs["pred"], *a.operands)
+        left, right = a.operands
+        return before(icmp).icmp(icmp.attrs["pred"], left, right)
     constants = [operand for operand in a.operands if isinstance(operand, Constant)]
     if a.op == "add" and constants and isinstance(b, Constant):
         return before(icmp).icmp(icmp.attrs["pred"], a.operands[0], like(b, b.value - constants[0].value))

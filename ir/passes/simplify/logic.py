@@ -45,7 +45,8 @@ def simplify_not(not_: Instruction) -> Value | None:
         return inner.operands[0]
     icmp = is_op(value, "icmp")
     if icmp and len(icmp.uses) == 1:
-        return before(not_).icmp(INVERSE_PREDICATE[icmp.attrs["pred"]], *icmp.operands)
+        left, right = icmp.operands
+        return before(not_).icmp(INVERSE_PREDICATE[icmp.attrs["pred"]], left, right)
     return None
 
 
