@@ -30,6 +30,7 @@ FOUND = {
     2043: "a displacement beside a buffer of a thread's own",
     2083: "a joined condition was computed again without its first half",
     2137: "what was computed twice did not count as a reader",
+    30179: "what was computed twice found a slot changed",
 }
 # The grid, the threads of a block, the machine.
 SHAPES = (((1, 1, 1), 5, LARGE), ((3, 1, 1), 5, LARGE), ((2, 2, 1), 4, LARGE), ((2, 1, 1), 7, NARROW))
@@ -82,6 +83,7 @@ def check(seed: int, statements: int, shape: tuple, passes: list) -> None:
 @pytest.mark.parametrize("seed", FOUND)
 def test_found(seed: int) -> None:
     check(seed, 10, SHAPES[2], [Linearize()])
+    check(seed, 5, SHAPES[3], default_pipeline())
 
 
 @pytest.mark.parametrize("seed", range(24))

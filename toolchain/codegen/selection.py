@@ -198,7 +198,7 @@ class Selector:
             if self._may_cover(draft, node, region):
                 for expression in inlined(draft.expression, node):
                     yield self._covering(draft, node, expression, node.access or draft.access)
-            elif draft.root.kind == "set" and draft.expression.moved is node and _is_comparison(node):
+            elif draft.root.kind == "set" and draft.expression.moved is node and _is_comparison(node, region):
                 yield replace(draft, expression=node.expression, saved=draft.saved + 1)
             if draft.access and self._may_cover_index(draft, node, region):
                 for access in inlined_index(draft.access, node):
@@ -266,9 +266,9 @@ class Selector:
         return route_with_constants(expression, access, self.constant)
 
 
-def _is_comparison(node: Node) -> bool:
-    """Whether a node may be computed twice: a comparison in all lanes of its region."""
-    return node.expression.op == "cmp" and node.guard is None
+def _is_comparison(node: Node, region: Region) -> bool:
+    """Whether a node may be computed twice in its region: a comparison in all lanes there."""
+    return node.expression.op == "cmp" and node.guard is None and node.block is region.block
 
 
 def _slots_read_as_data(lowered: Lowered) -> set[Slot]:
