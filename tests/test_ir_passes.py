@@ -227,6 +227,46 @@ def test_a_load_widened_to_64_bits_is_an_index_too() -> None:
         assert out == bytearray(struct.pack("<3i", 0, 0, 9))
 
 
+MASKED = """
+kernel @masked(%p: ptr<global>, %x: i32) {{
+entry:
+  %scaled = mul %x, i32 {inner} : i32
+  %wide = {extension} %scaled : i64
+  %product = mul %wide, i64 {factor} : i64
+  %sum = add %product, i64 {addend} : i64
+  %offset = and %sum, i64 {mask} : i64
+  %q = ptradd %p, %offset {{scale: {scale}, disp: {disp}, signed: true}} : ptr<global>
+  store i32 %q, i32 9
+  ret
+}}
+"""
+WORDS = st.one_of(st.sampled_from([1 << k for k in range(32)]), st.integers(0, (1 << 32) - 1))
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    x=WORDS, inner=WORDS, factor=WORDS, addend=st.one_of(st.just(0), WORDS), mask=WORDS,
+    extension=st.sampled_from(["sext", "zext"]), scale=st.sampled_from([1, 4, -2]),
+)  # fmt: skip
+def test_a_masked_offset_is_exact_in_32_bits(
+    x: int, inner: int, factor: int, addend: int, mask: int, extension: str, scale: int
+) -> None:
+    """The displacement brings the pointer back to the buffer's second word, wherever the mask leads."""
+    low = x * inner & 0xFFFFFFFF
+    wide = low - (1 << 32) if extension == "sext" and low >> 31 else low
+    disp = 4 - ((wide * factor + addend) & mask) * scale
+    text = MASKED.format(
+        inner=inner, factor=factor, addend=addend, mask=mask, extension=extension, scale=scale, disp=disp
+    )
+    function = parse_function(text)
+    narrowed = transform(function, NarrowAddresses())
+    assert not [i for i in narrowed.instructions if i.type is I64]
+    for candidate in (function, narrowed):
+        data = bytearray(12)
+        interpret(candidate, [data, x])
+        assert data == bytearray(struct.pack("<3i", 0, 9, 0))
+
+
 def test_dumps_name_the_pass() -> None:
     printed: list[str] = []
     function = random_values(1)

@@ -82,7 +82,8 @@ def run_passes(module: "Module", options: CompileOptions) -> None:
     except LinearizeError as error:
         from qgpu.toolchain.codegen.refuse import refuse
 
-        raise refuse(error.message, error.instruction.loc if error.instruction else None) from error
+        place = error.instruction.loc if error.instruction else None
+        raise refuse(error.message, place, *error.notes) from error
 
 
 def generate_program(module: "Module", machine: "MachineDescription", source: Source) -> "Program":

@@ -92,11 +92,47 @@ def _decompose_extension(value: Instruction, scale: int, into: Affine) -> bool:
     return True
 
 
+def _decompose_and(value: Instruction, scale: int, into: Affine) -> bool:
+    """A constant mask below 2^32 keeps low bits alone, so that 32 bits of the other operand suffice.
+
+    Of a multiple of 2^k, (x * 2^k) & mask = (x & (mask >> k)) * 2^k, whatever of x * 2^k is cut off above.
+    """
+    for other, mask in (value.operands, value.operands[::-1]):
+        if isinstance(mask, Constant) and mask.value < 1 << 32:
+            builder = Builder().before(value)
+            index, unit = _without_power_of_two(_low_word(builder, other))
+            kept = constant(I32, mask.value // unit)
+            into.add(builder.emit("and", index, kept), kept.signed >= 0, scale * unit)
+            return True
+    return False
+
+
+def _low_word(builder: Builder, value: Value) -> Value:
+    """The low 32 bits of an i64, computed in 32 bits as far as possible."""
+    if isinstance(value, Constant):
+        return constant(I32, value.value)
+    if isinstance(value, Instruction) and value.op in ("sext", "zext"):
+        return _resize(builder, value.operands[0], I32, value.op)
+    if isinstance(value, Instruction) and value.op in _LOW_BITS:
+        return builder.emit(value.op, *(_low_word(builder, operand) for operand in value.operands))
+    return builder.emit("trunc", value, type=I32)
+
+
+def _without_power_of_two(value: Value) -> tuple[Value, int]:
+    """An i32 as another times a power of two, modulo 2^32."""
+    if isinstance(value, Instruction) and value.op == "mul":
+        factor = value.operands[1]
+        if isinstance(factor, Constant) and factor.value.bit_count() == 1:
+            return value.operands[0], factor.value
+    return value, 1
+
+
 _LINEAR: dict[str, Callable[[Instruction, int, Affine], bool]] = {
     "add": _decompose_add,
     "sub": _decompose_sub,
     "mul": _decompose_mul,
     "shl": _decompose_shl,
+    "and": _decompose_and,
     "sext": _decompose_extension,
     "zext": _decompose_extension,
 }

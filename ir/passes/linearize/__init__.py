@@ -71,4 +71,8 @@ def refuse_irreducible(function: Function) -> None:
     blocks = LoopInfo(function).irreducible
     if blocks:
         names = ", ".join(block.name for block in blocks)
-        raise LinearizeError(f"the loop of the blocks {names} has more than one entry", blocks[0].terminator)
+        raise LinearizeError(
+            f"the loop of the blocks {names} has more than one entry",
+            blocks[0].terminator,
+            "all ways into a loop have to go through one block: no goto into a loop's middle",
+        )

@@ -16,12 +16,16 @@ Guard = tuple[Literal, ...]
 
 
 class LinearizeError(Exception):
-    """A function cannot be linearised; `instruction` is where, if one is to blame."""
+    """A function cannot be linearised.
 
-    def __init__(self, message: str, instruction: Instruction | None = None) -> None:
+    `instruction` is where, if one is to blame; `notes` say what it would need.
+    """
+
+    def __init__(self, message: str, instruction: Instruction | None = None, *notes: str) -> None:
         super().__init__(message)
         self.message = message
         self.instruction = instruction
+        self.notes = notes
 
 
 @dataclass(eq=False)
