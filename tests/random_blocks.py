@@ -53,7 +53,7 @@ def word(rng: random.Random) -> int:
 
 
 def random_block(rng: random.Random, machine: MachineDescription, index: int) -> Block:
-    """A block with random routes, operation, guards and destinations; it is followed by itself or the next."""
+    """A block with random routes, operation, guards and destinations, followed by itself or the next."""
     values: dict[str, int | str] = {"op": rng.choice(tuple(OPS)), "lut": rng.getrandbits(8)}
     for routes in EXCLUSIVE_ROUTES.values():
         if rng.random() < 0.8:

@@ -1,4 +1,4 @@
-"""The machine as circuits and as weights against the reference interpreter: random blocks over random state."""
+"""The machine as circuits and as weights against the reference: random blocks over random state."""
 
 from __future__ import annotations
 
