@@ -41,7 +41,7 @@ def test_each_operation_has_a_circuit() -> None:
     assert list(UNITS) == list(OPS)
 
 
-@pytest.mark.parametrize(("machine", "seeds", "blocks"), [(SMALL, range(8), 60), (DEFAULT, range(2), 30)])
+@pytest.mark.parametrize(("machine", "seeds", "blocks"), [(SMALL, range(4), 60), (DEFAULT, range(1), 40)])
 def test_circuits_equal_the_reference(machine: MachineDescription, seeds: range, blocks: int) -> None:
     circuit = build_processor(machine)
     plan = schedule(circuit, machine.model)
