@@ -37,6 +37,7 @@ class StockEngine:
         """
         import torch
         import transformers
+        from safetensors import SafetensorError
 
         available = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
         if device in available and not available[device]():
@@ -44,15 +45,17 @@ class StockEngine:
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
         try:
-            model = transformers.AutoModelForCausalLM.from_pretrained(
+            model, report = transformers.AutoModelForCausalLM.from_pretrained(
                 Path(directory),
                 dtype=getattr(torch, dtype),
                 attn_implementation="sdpa",
                 local_files_only=True,
+                output_loading_info=True,
             )
             self.model: Any = model.to(device).eval()  # pyright: ignore[reportArgumentType]
-        except (OSError, ValueError, RuntimeError, KeyError) as error:
+        except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
             raise EngineError(f"cannot load '{directory}': {_first_line(error)}") from error
+        _check_complete(directory, report)
         self._torch = torch
         # transformers renamed `past_key_values` to `cache` in 5.24.
         names = inspect.signature(self.model.forward).parameters
@@ -103,6 +106,15 @@ class StockEngine:
         kinds = self.model.config.layer_types
         layers = (layer for layer, kind in enumerate(kinds) if kind == "linear_attention")
         return [self.cache.layers[layer].recurrent_states[0][0] for layer in layers]
+
+
+def _check_complete(directory: str | os.PathLike[str], report: Any) -> None:
+    """Refuse a model some of whose tensors transformers made up or left out: it is another model."""
+    for fault in ("missing_keys", "unexpected_keys", "mismatched_keys"):
+        names = sorted(str(name) for name in report[fault])
+        if names:
+            kind = fault.removesuffix("_keys")
+            raise EngineError(f"cannot load '{directory}': {len(names)} {kind} tensors, {names[0]} the first")
 
 
 def _first_line(error: Exception) -> str:

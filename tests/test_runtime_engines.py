@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
 import machine_kernels
 from qgpu.backends.machine.description import SMALL, MachineDescription
@@ -151,6 +152,38 @@ def test_directories_without_a_model(tmp_path: Path, engine: type[SparseEngine] 
     (tmp_path / "model.safetensors").write_bytes(b"\x00" * 20)
     with pytest.raises(EngineError, match="cannot load"):
         engine(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00" * 100, b"\xff" * 4000, None])
+@pytest.mark.parametrize("engine", [SparseEngine, StockEngine])
+def test_weights_that_are_damaged(
+    random_model: Path, tmp_path: Path, engine: type[SparseEngine] | type[StockEngine], content: bytes | None
+) -> None:
+    """Empty, wrong, or cut short (None)."""
+    whole = (random_model / "model.safetensors").read_bytes()
+    (tmp_path / "config.json").write_bytes((random_model / "config.json").read_bytes())
+    (tmp_path / "model.safetensors").write_bytes(whole[: len(whole) // 2] if content is None else content)
+    with pytest.raises(EngineError, match="cannot load"):
+        engine(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda tensors: tensors.pop("model.layers.0.mlp.down_proj.weight"), "1 missing tensors"),
+        (lambda tensors: tensors.update(extra=torch.zeros(3)), "1 unexpected tensors, extra"),
+    ],
+)
+def test_the_stock_engine_takes_whole_models_alone(
+    random_model: Path, tmp_path: Path, change: Callable[[dict[str, torch.Tensor]], object], message: str
+) -> None:
+    """transformers makes up what is missing at random, and leaves out what it does not know."""
+    tensors = load_file(random_model / "model.safetensors")
+    change(tensors)
+    (tmp_path / "config.json").write_bytes((random_model / "config.json").read_bytes())
+    save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(EngineError, match=message):
+        StockEngine(tmp_path)
 
 
 def test_devices_that_are_not_there(random_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

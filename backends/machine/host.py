@@ -142,7 +142,9 @@ def thread_count(block: Dim3) -> int:
 def _check_shape(machine: MachineDescription, kernel: Kernel, grid: Dim3, block: Dim3) -> None:
     for name, size in (("grid", grid), ("block", block)):
         if len(size) != 3 or min(size) < 1 or max(size) >= 1 << 31:
-            raise LaunchError(f"{name} {','.join(map(str, size))}: each of x, y, z must be 1 or more")
+            raise LaunchError(
+                f"{name} {','.join(map(str, size))}: each of x, y, z must be 1 to {(1 << 31) - 1}"
+            )
     threads, most = thread_count(block), machine.lanes * kernel.warp_stride
     if threads > most:
         raise LaunchError(

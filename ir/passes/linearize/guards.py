@@ -57,7 +57,11 @@ class Guards:
         return [other for other in self.tree.predecessors[block] if not self.tree.dominates(block, other)]
 
     def _dominance_order(self) -> list[BasicBlock]:
-        """Preorder of the dominator tree, siblings in reverse postorder of the forward edges."""
+        """Preorder of the dominator tree, siblings in reverse postorder of the forward edges; the `ret` last.
+
+        Where one side of a branch traps or never ends, nothing joins both, and the block that returns would
+        lie in the other side; but it ends the kernel for all lanes, so what is left has to come before it.
+        """
         rank = {block: -index for index, block in enumerate(postorder(self.flow, self.state.function.entry))}
         result: list[BasicBlock] = []
         stack = [self.state.function.entry]
@@ -65,7 +69,7 @@ class Guards:
             block = stack.pop()
             result.append(block)
             stack += sorted(self.tree.children(block), key=rank.__getitem__, reverse=True)
-        return result
+        return sorted(result, key=_returns)
 
     def _last_first(self, block: BasicBlock) -> list[BasicBlock]:
         """Successors in the order of a walk that shall put loop exits last and `then` before `else`.
@@ -210,3 +214,7 @@ def _left_to(loop: LoopRegion) -> list[BasicBlock]:
     """The block behind a divergent loop."""
     assert loop.latch is not None
     return [other for other in loop.latch.successors if other is not loop.header]
+
+
+def _returns(block: BasicBlock) -> bool:
+    return block.terminator.op == "ret"
