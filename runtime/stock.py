@@ -45,14 +45,16 @@ class StockEngine:
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
         try:
-            model, report = transformers.AutoModelForCausalLM.from_pretrained(
+            # Typed as a model alone; with output_loading_info it is a model and the report of its loading.
+            loaded: Any = transformers.AutoModelForCausalLM.from_pretrained(
                 Path(directory),
                 dtype=getattr(torch, dtype),
                 attn_implementation="sdpa",
                 local_files_only=True,
                 output_loading_info=True,
             )
-            self.model: Any = model.to(device).eval()  # pyright: ignore[reportArgumentType]
+            model, report = loaded
+            self.model: Any = model.to(device).eval()
         except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
             raise EngineError(f"cannot load '{directory}': {_first_line(error)}") from error
         _check_complete(directory, report)
