@@ -26,7 +26,6 @@ FAULTS = (
     "address",
     "alignment",
     "barrier",
-    "division",
     "steps",
     "trap",
     "undefined",
@@ -288,8 +287,7 @@ def _enter(lane: Lane, block: BasicBlock, source: BasicBlock | None) -> list[Ins
 def _compute(lane: Lane, instruction: Instruction, operands: list[Scalar]) -> Scalar:
     numbers = [operand for operand in operands if isinstance(operand, int)]
     result = evaluate(instruction, numbers)
-    if result is None:
-        raise Fault("division", "division by zero", instruction, lane.index)
+    assert result is not None, instruction.op
     return result
 
 
@@ -423,7 +421,7 @@ def interpret(
 
     `grid` and `block` count thread blocks and threads as (x, y, z). Raises Fault where the launch stops
     early: an access outside its buffer or not aligned, a barrier that not all threads reach, a trap, a
-    division by zero, more than `max_steps` instructions, and, for defects of passes, an undefined value or a
+    more than `max_steps` instructions, and, for defects of passes, an undefined value or a
     uniform branch that is none.
     """
     Launch(function, args, grid, block, warp_size, max_steps).run()

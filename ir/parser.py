@@ -62,7 +62,14 @@ def tokenize(text: str, filename: str) -> Iterator[Token]:
 
 def unquote(text: str) -> str:
     """The contents of a string literal."""
-    return re.sub(r"\\(.)", lambda m: "\n" if m.group(1) == "n" else m.group(1), text[1:-1])
+    return re.sub(r"\\(u[0-9a-f]{6}|.)", _unescaped, text[1:-1])
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    text = escape.group(1)
+    if len(text) > 1:
+        return chr(int(text[1:], 16))
+    return "\n" if text == "n" else text
 
 
 @dataclass
@@ -168,7 +175,19 @@ class Parser:
         self.expect("bytes")
         self.expect(",")
         self.expect("align")
-        return Array(name, space, size, self.number())
+        align = self.number()
+        return Array(name, space, size, align, self.data(size) if self.accept(",") else b"")
+
+    def data(self, size: int) -> bytes:
+        self.expect("data")
+        token = self.expect_kind("string", "the array's bytes in hexadecimal")
+        try:
+            data = bytes.fromhex(unquote(token.text))
+        except ValueError:
+            raise self.error("the array's bytes are not hexadecimal", token) from None
+        if len(data) > size:
+            raise self.error(f"{len(data)} bytes for an array of {size}", token)
+        return data
 
     def define(self, scope: _Scope, token: Token, value: Value) -> None:
         if token.text in scope.values:

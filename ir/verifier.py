@@ -70,6 +70,7 @@ def _is_attribute(info: AttrInfo, value: Any) -> bool:
         "name": lambda v: isinstance(v, str),
         "block": lambda v: isinstance(v, BasicBlock),
         "blocks": lambda v: isinstance(v, tuple) and all(isinstance(block, BasicBlock) for block in v),
+        "text": lambda v: isinstance(v, str),
         "ints": lambda v: isinstance(v, tuple) and all(isinstance(number, int) for number in v),
     }
     return kinds[info.kind](value)
@@ -305,6 +306,19 @@ def _check_ptradd(verifier: Verifier, ptradd: Instruction) -> str | None:
     return None if ptradd.type is ptradd.operands[0].type else "the result is in another address space"
 
 
+def _check_ptrcast(verifier: Verifier, cast: Instruction) -> str | None:
+    before, after = cast.operands[0].type, cast.type
+    if not isinstance(before, PtrType) or not isinstance(after, PtrType):
+        return "the result is no pointer"
+    generic = "generic" in (before.space, after.space) and before.space != after.space
+    return None if generic else "casts to generic or from it"
+
+
+def _check_printf(verifier: Verifier, printf: Instruction) -> str | None:
+    fits = all(isinstance(operand.type, IntType) for operand in printf.operands)
+    return None if fits else "prints what is no integer"
+
+
 def _check_icmp(verifier: Verifier, icmp: Instruction) -> str | None:
     signed = icmp.attrs["pred"].startswith("s")
     return "pointers compare as unsigned" if signed and isinstance(icmp.operands[0].type, PtrType) else None
@@ -332,6 +346,9 @@ RULES: dict[str, Callable[[Verifier, Instruction], str | None]] = {
     "ptradd": _check_ptradd,
     "icmp": _check_icmp,
     "barrier": _check_barrier,
+    "barrier_reduce": _check_barrier,
+    "ptrcast": _check_ptrcast,
+    "printf": _check_printf,
 }
 assert RULES.keys() <= OPCODES.keys()
 

@@ -199,7 +199,6 @@ FAULTY = {
     "address": OWN + "  store i32 %q, %t\n  ret",
     "alignment": "entry:\n  %q = ptradd %p, i32 2 {scale: 1, disp: 0, signed: true} : ptr<global>\n"
     "  %v = load i32 %q : i32\n  ret",
-    "division": "entry:\n  %v = udiv i32 1, i32 0 : i32\n  ret",
     "trap": "entry:\n  trap trap",
     "unreachable": "entry:\n  trap unreachable",
     "steps": "entry:\n  br a\na:\n  br a",

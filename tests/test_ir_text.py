@@ -21,6 +21,7 @@ BEFORE_LINEARISATION = """\
 kernel @everything(%p: ptr<global>, %n: i32, %h: i16) attributes {max_threads: 128, note: "a \\"b\\" \\\\"} {
   array @tile: shared, 128 bytes, align 4
   array @stack: local, 16 bytes, align 8
+  array @table: const, 8 bytes, align 4, data "0102ff"
 entry:
   %t = sreg tid.x : i32  !loc "dir/k.cu":3:8
   %0 = add %t, i32 -1 : i32
@@ -59,14 +60,34 @@ entry:
   store i32 %30, %31
   store i8 %30, %31 {volatile: true}
   %33 = atomicrmw max_u %p, %32 : i32
+  %34 = clz %20 : i32
+  %35 = brev %34 : i32
+  %36 = bfe_u %35, i32 3, %0 : i32
+  %37 = bfe_s %36, i32 3, %0 : i32
+  %38 = bfi %37, %36, i32 3, %0 : i32
+  %39 = prmt bytes %38, %37, %36 : i32
+  %40 = ptrcast %30 : ptr<generic>
+  %41 = ptrdiff %29, %30 : i64
+  %42 = ptrtoint %40 : i64
+  %43 = addrof @table : ptr<const>
+  %44 = cmpxchg %p, i32 0, %32 : i32
+  %45 = atomicrmw inc %p, %44 : i32
+  %46 = shuffle %42, %45, i32 -1 : i64
+  %47 = ballot %26, i32 -1 : i32
+  %48 = match %46, i32 -1 : i32
+  %49 = redux xor %48, i32 -1 : i32
+  printf %49, %46 {format: "\\u000007%d: %lld\\n"}
   barrier
+  arrive {id: 1, count: 64}
+  barrier {id: 1, count: 64}
+  %50 = barrier_reduce popc %26 : i32
   condbr %26, next, last
 next:
-  %34 = phi [%33, entry], [%34, next] : i32
+  %51 = phi [%33, entry], [%51, next] : i32
   condbr true, next, last
 last:
-  %35 = phi [i32 7, entry], [%34, next] : i32
-  trap trap
+  %52 = phi [i32 7, entry], [%51, next] : i32
+  trap assert {message: "n > 0"}
 unreached:
   br last.1
 last.1:

@@ -18,14 +18,14 @@ def width_of(type_: Type) -> int:
 def evaluate(instruction: Instruction, values: Sequence[int]) -> int | None:
     """The result for unsigned operand values, as an unsigned number.
 
-    None where the opcode has no folding function or the operation has no value (division by zero).
+    None where the opcode has no folding function.
     """
     function = instruction.info.evaluate
     if function is None:
         return None
     width = width_of(instruction.type)
-    result = function(Shape(width_of(instruction.operands[0].type), width, instruction.attrs), values)
-    return None if result is None else result & ((1 << width) - 1)
+    shape = Shape(width_of(instruction.operands[0].type), width, instruction.attrs)
+    return function(shape, values) & ((1 << width) - 1)
 
 
 def fold(instruction: Instruction) -> Constant | None:

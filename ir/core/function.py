@@ -14,12 +14,17 @@ from qgpu.ir.core.values import Argument
 
 @dataclass(frozen=True)
 class Array:
-    """A shared or local array of a kernel: `size` and `align` in bytes. `addrof {name}` gives its address."""
+    """An array of a kernel: `size` and `align` in bytes. `addrof {name}` gives its address.
+
+    One in shared or local memory starts undefined. One in global or const memory starts each launch as `data`
+    and zeros after it.
+    """
 
     name: str
     space: str
     size: int
     align: int = 4
+    data: bytes = b""
 
 
 class Function:

@@ -42,22 +42,30 @@ SWAPPED_PREDICATE = {
 }
 """The predicate that holds for (b, a) where the other holds for (a, b)."""
 
-ATOMIC_KINDS = ("add", "min_s", "max_s", "min_u", "max_u", "and", "or", "xor", "xchg")
+ATOMIC_KINDS = ("add", "min_s", "max_s", "min_u", "max_u", "and", "or", "xor", "xchg", "inc", "dec")
+REDUCTION_KINDS = ("add", "min_s", "max_s", "min_u", "max_u", "and", "or", "xor")
+BARRIER_REDUCTIONS = ("popc", "and", "or")
+PERMUTE_MODES = ("bytes", "f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
 SPECIAL_REGISTERS = (
     *(f"{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"),
     "laneid",
     "warpid",
 )
-TRAP_KINDS = ("trap", "barrier", "unreachable")
+TRAP_KINDS = ("trap", "assert", "barrier", "unreachable")
 EXTENSIONS = ("zero", "sign")
 
 
 class Effect(Enum):
-    """What an instruction does besides computing its result."""
+    """What an instruction does besides computing its result.
+
+    An exchange may be removed where its result is unused, but not moved to where other lanes run it, nor
+    merged with another across a branch, nor duplicated into one (LLVM calls such an instruction convergent).
+    """
 
     NONE = "none"
     READ = "reads memory"
     WRITE = "writes memory"
+    EXCHANGE = "exchanges values with the lanes of the warp that run it together"
     CONTROL = "control flow, traps and barriers"
 
 
@@ -73,12 +81,12 @@ class Shape:
     attrs: Mapping[str, Any] = field(default_factory=dict)
 
 
-Evaluation = Callable[[Shape, Sequence[int]], int | None]
+Evaluation = Callable[[Shape, Sequence[int]], int]
 
 
 @dataclass(frozen=True)
 class AttrInfo:
-    """An attribute: its kind (`int`, `bool`, `enum`, `type`, `block`, `blocks`, `name`, `ints`).
+    """An attribute: its kind (`int`, `bool`, `enum`, `type`, `block`, `blocks`, `name`, `ints`, `text`).
 
     `choices` lists what an enum may be. `inline` attributes are written bare after the opcode. An attribute
     that is not `required` may be left out.
@@ -95,8 +103,7 @@ class OpInfo:
     """A row of the table.
 
     `evaluate(shape, values)` gives the result for operand values as unsigned numbers; the caller reduces it
-    modulo 2^result. It gives None where the operation has no value (division by zero). Opcodes without one
-    depend on more than their operands' numbers.
+    modulo 2^result. Opcodes without one depend on more than their operands' numbers.
     """
 
     name: str
@@ -150,9 +157,11 @@ def _truncated_division(a: int, b: int) -> int:
 
 
 def _division(function: Callable[[int, int], int], signed: bool) -> Evaluation:
-    def evaluate(shape: Shape, v: Sequence[int]) -> int | None:
+    """By zero, quotient and remainder are all ones, as on NVIDIA's GPUs (PTX leaves it open)."""
+
+    def evaluate(shape: Shape, v: Sequence[int]) -> int:
         if v[1] == 0:
-            return None
+            return -1
         if signed:
             return function(to_signed(v[0], shape.operand), to_signed(v[1], shape.operand))
         return function(v[0], v[1])
@@ -191,6 +200,56 @@ def _lop3(shape: Shape, v: Sequence[int]) -> int:
     return result
 
 
+def _count_leading_zeros(shape: Shape, v: Sequence[int]) -> int:
+    return shape.operand - v[0].bit_length()
+
+
+def _reversed_bits(shape: Shape, v: Sequence[int]) -> int:
+    return int(f"{v[0]:0{shape.operand}b}"[::-1], 2)
+
+
+def _extracted(shape: Shape, v: Sequence[int], signed: bool) -> int:
+    """PTX ISA, bfe: position and length are low bytes of their operands; the field ends at the top bit."""
+    position, length = v[1] & 255, v[2] & 255
+    field_ = (v[0] >> position) & ((1 << length) - 1)
+    if not signed or length == 0:
+        return field_
+    top = min(position + length - 1, shape.operand - 1)
+    sign = (v[0] >> top) & 1
+    return field_ | (-sign << max(0, min(length, shape.operand - position)))
+
+
+def _inserted(shape: Shape, v: Sequence[int]) -> int:
+    """PTX ISA, bfi: `length` low bits of the first operand over the second, from `position` on."""
+    position, length = v[2] & 255, v[3] & 255
+    mask = (((1 << length) - 1) << position) & ((1 << shape.operand) - 1)
+    return (v[1] & ~mask) | ((v[0] << position) & mask)
+
+
+_PERMUTATIONS: dict[str, Callable[[int], tuple[int, ...]]] = {
+    "f4e": lambda c: tuple(c + i for i in range(4)),
+    "b4e": lambda c: tuple((c - i) % 8 for i in range(4)),
+    "rc8": lambda c: (c,) * 4,
+    "ecl": lambda c: tuple(max(c, i) for i in range(4)),
+    "ecr": lambda c: tuple(min(c, i) for i in range(4)),
+    "rc16": lambda c: (2 * (c & 1), 2 * (c & 1) + 1) * 2,
+}
+"""Which bytes each mode takes for the control value 0 to 3, lowest byte first (PTX ISA, prmt)."""
+
+
+def _permuted(shape: Shape, v: Sequence[int]) -> int:
+    """PTX ISA, prmt: a byte of the pair {b, a} by each selector, whose bit 3 spreads the byte's sign."""
+    pair, mode = v[1] << 32 | v[0], shape.attrs["mode"]
+    selectors = (
+        tuple(v[2] >> (4 * i) & 15 for i in range(4)) if mode == "bytes" else _PERMUTATIONS[mode](v[2] & 3)
+    )
+    result = 0
+    for index, selector in enumerate(selectors):
+        byte = pair >> (8 * (selector & 7)) & 255
+        result |= ((255 * (byte >> 7)) if selector & 8 else byte) << (8 * index)
+    return result
+
+
 def _lane(shape: Shape, v: Sequence[int]) -> int:
     return v[0]
 
@@ -202,6 +261,7 @@ def _binary(name: str, summary: str, evaluate: Evaluation, commutative: bool = F
 _INT = AttrInfo("int")
 _BLOCK = AttrInfo("block")
 _VOLATILE = AttrInfo("bool", required=False)
+_TEXT = AttrInfo("text")
 
 _ROWS = (
     _binary("add", "sum modulo 2^width", _unsigned(lambda a, b: a + b), True),
@@ -247,6 +307,37 @@ _ROWS = (
     _binary("urem", "unsigned remainder", _division(lambda a, b: a % b, False)),
     OpInfo("not", "bitwise complement", ("T",), "T", evaluate=lambda s, v: ~v[0]),
     OpInfo("popc", "number of bits set", ("T",), "T", evaluate=lambda s, v: v[0].bit_count()),
+    OpInfo("clz", "number of zero bits above the highest one", ("T",), "T", evaluate=_count_leading_zeros),
+    OpInfo("brev", "bits in reverse order", ("T",), "T", evaluate=_reversed_bits),
+    OpInfo(
+        "bfe_u",
+        "the bits from a position on, as many as a length, zero-extended",
+        ("T", "i32", "i32"),
+        "T",
+        evaluate=lambda s, v: _extracted(s, v, False),
+    ),
+    OpInfo(
+        "bfe_s",
+        "the bits from a position on, as many as a length, sign-extended",
+        ("T", "i32", "i32"),
+        "T",
+        evaluate=lambda s, v: _extracted(s, v, True),
+    ),
+    OpInfo(
+        "bfi",
+        "the second operand with low bits of the first in it, at a position and of a length",
+        ("T", "T", "i32", "i32"),
+        "T",
+        evaluate=_inserted,
+    ),
+    OpInfo(
+        "prmt",
+        "four bytes of a pair of words, by the selectors of the third operand",
+        ("i32", "i32", "i32"),
+        "i32",
+        {"mode": AttrInfo("enum", PERMUTE_MODES, inline=True)},
+        evaluate=_permuted,
+    ),
     OpInfo(
         "icmp",
         "comparison; of pointers into one buffer, by offset",
@@ -283,9 +374,12 @@ _ROWS = (
         "ptr",
         {"scale": _INT, "disp": _INT, "signed": AttrInfo("bool")},
     ),
+    OpInfo("ptrcast", "the same pointer, typed as generic or as of the space it points to", ("ptr",), "V"),
+    OpInfo("ptrdiff", "bytes from the second pointer to the first, in one buffer", ("ptr", "ptr"), "i64"),
+    OpInfo("ptrtoint", "byte offset in the buffer; congruent to the address modulo 256", ("ptr",), "i64"),
     OpInfo(
         "addrof",
-        "address of a shared or local array",
+        "address of an array of the kernel",
         (),
         "ptr",
         {"name": AttrInfo("name", inline=True)},
@@ -319,6 +413,55 @@ _ROWS = (
         Effect.WRITE,
     ),
     OpInfo(
+        "cmpxchg",
+        "writes the third operand where memory equals the second, in one step; the result is the old value",
+        ("ptr", "T", "T"),
+        "T",
+        effect=Effect.WRITE,
+    ),
+    OpInfo(
+        "shuffle",
+        "the first operand as the lane has it that the second names, or the lane's own where that lane does "
+        "not run the instruction with it; the third is the mask of lanes that take part",
+        ("V", "i32", "i32"),
+        "V",
+        effect=Effect.EXCHANGE,
+    ),
+    OpInfo(
+        "ballot",
+        "the mask of the lanes of the warp that run it with a true operand; the second is the mask of lanes "
+        "that take part",
+        ("i1", "i32"),
+        "i32",
+        effect=Effect.EXCHANGE,
+    ),
+    OpInfo(
+        "match",
+        "the mask of the lanes of the warp that run it with the same first operand; the second is the mask "
+        "of lanes that take part",
+        ("T", "i32"),
+        "i32",
+        effect=Effect.EXCHANGE,
+    ),
+    OpInfo(
+        "redux",
+        "the first operands of the lanes of the warp that run it, combined; the second is the mask of lanes "
+        "that take part",
+        ("i32", "i32"),
+        "i32",
+        {"kind": AttrInfo("enum", REDUCTION_KINDS, inline=True)},
+        Effect.EXCHANGE,
+    ),
+    OpInfo(
+        "printf",
+        "prints the operands by the format, which has one conversion for each",
+        (),
+        "void",
+        {"format": _TEXT},
+        Effect.WRITE,
+        variadic=True,
+    ),
+    OpInfo(
         "phi", "the value of the edge that was taken", (), "V", {"blocks": AttrInfo("blocks")}, variadic=True
     ),
     OpInfo("slot", "a per-lane variable; declared in the entry block", (), "slot", {"uniform": _VOLATILE}),
@@ -330,7 +473,30 @@ _ROWS = (
         "only tell lanes which have ended the kernel from those which have not",
         (),
         "void",
-        {"returned": AttrInfo("ints", required=False)},
+        {
+            "returned": AttrInfo("ints", required=False),
+            "id": AttrInfo("int", required=False),
+            "count": AttrInfo("int", required=False),
+        },
+        Effect.CONTROL,
+    ),
+    OpInfo(
+        "arrive",
+        "tells barrier `id` of `count` threads that the thread has come, and does not wait",
+        (),
+        "void",
+        {"id": AttrInfo("int"), "count": AttrInfo("int")},
+        Effect.CONTROL,
+    ),
+    OpInfo(
+        "barrier_reduce",
+        "a barrier; the result is how many threads have a true operand, or whether all or any have",
+        ("i1",),
+        "i32",
+        {
+            "kind": AttrInfo("enum", BARRIER_REDUCTIONS, inline=True),
+            "returned": AttrInfo("ints", required=False),
+        },
         Effect.CONTROL,
     ),
     OpInfo("br", "goes to a block", (), "void", {"target": _BLOCK}, Effect.CONTROL, terminator=True),
@@ -358,7 +524,7 @@ _ROWS = (
         "stops the launch with a fault",
         (),
         "void",
-        {"kind": AttrInfo("enum", TRAP_KINDS, inline=True)},
+        {"kind": AttrInfo("enum", TRAP_KINDS, inline=True), "message": AttrInfo("text", required=False)},
         Effect.CONTROL,
         terminator=True,
     ),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from qgpu.ir.core.block import BasicBlock
-from qgpu.ir.core.function import Function, Module
+from qgpu.ir.core.function import Array, Function, Module
 from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.types import I1, VOID, Type
 from qgpu.ir.core.values import Constant, Location, Value
@@ -32,8 +32,14 @@ def number_values(function: Function) -> dict[int, str]:
 
 def quoted(text: str) -> str:
     """A string literal."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    return '"' + "".join(_ESCAPES.get(char) or _character(char) for char in text) + '"'
+
+
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
+
+
+def _character(char: str) -> str:
+    return char if char.isprintable() else f"\\u{ord(char):06x}"
 
 
 def attribute_text(value: Any) -> str:
@@ -103,9 +109,15 @@ class Printer:
         args = ", ".join(f"%{self.names[id(arg)]}: {arg.type}" for arg in function.args)
         attrs = attributes_text(function.attrs.items())
         lines = [f"kernel @{function.name}({args}){' attributes' + attrs if attrs else ''} {{"]
-        lines += [f"  array @{a.name}: {a.space}, {a.size} bytes, align {a.align}" for a in function.shared]
+        lines += [f"  {array_text(array)}" for array in function.shared]
         lines += [self.block(block) for block in function.blocks]
         return "\n".join([*lines, "}"]) + "\n"
+
+
+def array_text(array: Array) -> str:
+    """The declaration of an array; its data in hexadecimal, without the zeros at the end."""
+    data = f', data "{array.data.hex()}"' if array.data else ""
+    return f"array @{array.name}: {array.space}, {array.size} bytes, align {array.align}{data}"
 
 
 def location_text(loc: Location | None) -> str:

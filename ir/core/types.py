@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 INTEGER_WIDTHS = (1, 8, 16, 32, 64)
-ADDRESS_SPACES = ("global", "shared", "param", "local")
+ADDRESS_SPACES = ("global", "shared", "param", "local", "const", "generic")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class IntType(Type):
 
 @dataclass(frozen=True)
 class PtrType(Type):
-    """A pointer: a pair of a buffer of `space` and a byte offset into it."""
+    """A pointer: a pair of a buffer of `space` and a byte offset into it; `generic` means of any space."""
 
     space: str
 

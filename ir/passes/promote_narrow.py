@@ -58,10 +58,10 @@ RULES: dict[str, Rule] = {
     "smax": Rule(("sign", "sign"), lambda facts: SIGN),
     "umin": Rule(("zero", "zero"), lambda facts: ZERO),
     "umax": Rule(("zero", "zero"), lambda facts: ZERO),
-    "udiv": Rule(("zero", "zero"), lambda facts: ZERO),
-    "urem": Rule(("zero", "zero"), lambda facts: ZERO),
+    "udiv": Rule(("zero", "zero"), lambda facts: ANY),
+    "urem": Rule(("zero", "zero"), lambda facts: ANY),
     "sdiv": Rule(("sign", "sign"), lambda facts: ANY),
-    "srem": Rule(("sign", "sign"), lambda facts: SIGN),
+    "srem": Rule(("sign", "sign"), lambda facts: ANY),
     "popc": Rule(("zero",), lambda facts: BOTH),
 }
 """Operations whose low bits in 32-bit arithmetic are those of the narrow operation.
