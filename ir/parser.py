@@ -241,10 +241,13 @@ class Parser:
         """What follows the opcode: bare attributes, operands, successors, attributes, type and location."""
         attrs: dict[str, Any] = {name: self.inline_attribute(info, name) for name in info.inline_attrs}
         operands: list[Token | Constant] = []
-        if info.variadic:
+        if opcode.text == "phi":
             operands, attrs["blocks"] = self.incoming(scope)
         for index in range(len(info.operands)):
             self.separate(index)
+            operands.append(self.operand())
+        while opcode.text == "printf" and self.token.kind != "{":
+            self.separate(len(operands))
             operands.append(self.operand())
         for index, name in enumerate(info.targets, len(info.operands)):
             self.separate(index)

@@ -3,6 +3,7 @@
 Positions do not take part in comparisons: two trees are equal where their texts mean the same.
 """
 
+import struct
 from dataclasses import dataclass, field
 
 
@@ -34,7 +35,7 @@ class Name(Node):
 
 @dataclass(frozen=True)
 class Integer(Node):
-    """An integer literal; negative where it was written with a sign."""
+    """An integer constant; negative where it was written with a sign. A constant expression is its value."""
 
     value: int
 
@@ -44,13 +45,16 @@ class Integer(Node):
 
 @dataclass(frozen=True)
 class Float(Node):
-    """A floating-point literal by its bits: `0f` and 8, or `0d` and 16 hexadecimal digits."""
+    """A floating-point literal: decimal, or its bits as `0f` and 8, or `0d` and 16 hexadecimal digits."""
 
     text: str
 
     @property
     def bits(self) -> int:
-        return int(self.text[2:], 16)
+        """The bits of the value; a decimal literal is a double (PTX ISA 4.5.2)."""
+        if self.text[:2].lower() in ("0f", "0d"):
+            return int(self.text[2:], 16)
+        return int.from_bytes(struct.pack(">d", float(self.text)))
 
     def __str__(self) -> str:
         return self.text
@@ -68,14 +72,28 @@ class Offset(Node):
 
 
 @dataclass(frozen=True)
+class Element(Node):
+    """`array[index]`, an element of a declared array; the index counts elements, plus a number of them."""
+
+    base: Name
+    index: Name | Integer
+    offset: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.base}[{self.index}+{self.offset}]" if self.offset else f"{self.base}[{self.index}]"
+
+
+@dataclass(frozen=True)
 class Memory(Node):
-    """`[address]`."""
+    """`[address]`; of a texture, surface or tensor also what follows: `[texture, sampler, {x, y}]`."""
 
     base: Name | Integer
     offset: int
+    indices: tuple["Operand", ...] = ()
 
     def __str__(self) -> str:
-        return f"[{self.base}+{self.offset}]" if self.offset else f"[{self.base}]"
+        address = f"{self.base}+{self.offset}" if self.offset else f"{self.base}"
+        return f"[{', '.join((address, *map(str, self.indices)))}]"
 
 
 @dataclass(frozen=True)
@@ -100,9 +118,9 @@ class Group:
 
 @dataclass(frozen=True)
 class Pair(Node):
-    """`p|q`: a result and a second one."""
+    """`p|q`: a result and a second one; the sink `_` stands for a result that is dropped."""
 
-    first: Name
+    first: "Name | Vector"
     second: Name
 
     def __str__(self) -> str:
@@ -119,7 +137,17 @@ class Negated(Node):
         return f"!{self.operand}"
 
 
-Operand = Name | Integer | Float | Offset | Memory | Vector | Group | Pair | Negated
+@dataclass(frozen=True)
+class Minus(Node):
+    """`-r`: an operand of a video instruction taken negative."""
+
+    operand: Name
+
+    def __str__(self) -> str:
+        return f"-{self.operand}"
+
+
+Operand = Name | Integer | Float | Offset | Element | Memory | Vector | Group | Pair | Negated | Minus
 
 
 @dataclass(frozen=True)
@@ -142,6 +170,20 @@ class Guard:
 
 
 @dataclass(frozen=True)
+class Call:
+    """The parts of a `call`.
+
+    `callee` names a function, or a register that holds the address of one; then `targets` names the
+    `.calltargets`, the `.callprototype` or the array of functions that says which.
+    """
+
+    results: tuple[Operand, ...]
+    callee: Name
+    arguments: tuple[Operand, ...] = ()
+    targets: Name | None = None
+
+
+@dataclass(frozen=True)
 class Instruction(Node):
     """`@guard opcode.modifiers operands;`."""
 
@@ -154,6 +196,21 @@ class Instruction(Node):
     def name(self) -> str:
         """The opcode with its modifiers, as written."""
         return ".".join((self.opcode, *self.modifiers))
+
+    @property
+    def call(self) -> Call:
+        """The parts of a `call` instruction; ValueError where it is none."""
+        names = [number for number, operand in enumerate(self.operands) if isinstance(operand, Name)]
+        if self.opcode != "call" or not names:
+            raise ValueError(f"'{self.name}' calls nothing")
+        before, after = self.operands[: names[0]], self.operands[names[0] + 1 :]
+        callee, *targets = (self.operands[number] for number in names)
+        return Call(_elements(before), callee, _elements(after), *targets)
+
+
+def _elements(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
+    """What the parentheses of a call hold; nothing where there are none."""
+    return next((operand.elements for operand in operands if isinstance(operand, Group)), ())
 
 
 @dataclass(frozen=True)
@@ -181,9 +238,17 @@ class Registers(Node):
     vector: str | None = None
 
 
+# A directive without its dot, with its numbers: `("maxntid", (128, 1, 1))`, `("managed", ())`.
+Directive = tuple[str, tuple[int, ...]]
+Performance = Directive
+
+
 @dataclass(frozen=True)
 class Variable(Node):
-    """A variable in a state space; `extents` of an array, None where the size is left open."""
+    """A variable in a state space; `extents` of an array, None where the size is left open.
+
+    `attributes` are those of `.attribute(...)`.
+    """
 
     space: str
     type: str
@@ -192,17 +257,54 @@ class Variable(Node):
     align: int | None = None
     vector: str | None = None
     linkage: str | None = None
-    initializer: "Operand | Aggregate | None" = None
+    initializer: "Initializer | None" = None
+    attributes: tuple[Directive, ...] = ()
+
+
+@dataclass(frozen=True)
+class Generic(Node):
+    """`generic(variable)+offset` in an initializer: the generic address of a variable."""
+
+    base: Name
+    offset: int = 0
+
+    def __str__(self) -> str:
+        return f"generic({self.base})+{self.offset}" if self.offset else f"generic({self.base})"
+
+
+@dataclass(frozen=True)
+class Masked(Node):
+    """`0xFF00(address)` in an initializer: the one byte of an address that the mask selects."""
+
+    mask: int
+    address: Name | Offset | Generic
+
+    def __str__(self) -> str:
+        return f"{self.mask:#x}({self.address})"
+
+
+@dataclass(frozen=True)
+class Setting(Node):
+    """`addr_mode_0 = wrap`, a property in the initializer of a sampler, texture or surface reference."""
+
+    name: str
+    value: Name | Integer
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.value}"
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """`{1, 2}` or `{{1}, {2}}`: the initial value of an array."""
+    """`{1, 2}` or `{{1}, {2}}`: the initial value of an array; what it leaves out is zero."""
 
-    values: "tuple[Operand | Aggregate, ...]"
+    values: "tuple[Initializer, ...]"
 
     def __str__(self) -> str:
         return f"{{{', '.join(map(str, self.values))}}}"
+
+
+Initializer = Name | Integer | Float | Offset | Generic | Masked | Setting | Aggregate
 
 
 @dataclass(frozen=True)
@@ -221,10 +323,29 @@ class Pragma:
 
 
 @dataclass(frozen=True)
-class Targets(Node):
-    """`.branchtargets a, b`, `.calltargets` or `.callprototype`, as written."""
+class BranchTargets(Node):
+    """`name: .branchtargets a, b;`: the labels a `brx.idx` may go to, by index."""
 
-    text: str
+    name: str
+    labels: tuple[Name, ...]
+
+
+@dataclass(frozen=True)
+class CallTargets(Node):
+    """`name: .calltargets f, g;`: the functions an indirect call may reach."""
+
+    name: str
+    functions: tuple[Name, ...]
+
+
+@dataclass(frozen=True)
+class CallPrototype(Node):
+    """`name: .callprototype (results) _ (parameters);`: the signature of an indirect call."""
+
+    name: str
+    results: "tuple[Parameter, ...]"
+    parameters: "tuple[Parameter, ...]"
+    performance: tuple[Directive, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -234,6 +355,7 @@ class Body:
     statements: tuple["Statement", ...]
 
 
+Targets = BranchTargets | CallTargets | CallPrototype
 Statement = Registers | Variable | CallParameter | SourceLine | Pragma | Label | Body | Targets | Instruction
 
 
@@ -247,39 +369,64 @@ class Pointee:
 
 @dataclass(frozen=True)
 class Parameter(Node):
-    """A parameter of a kernel or function; `extents` where it is an array (a structure is one of bytes)."""
+    """A parameter of a kernel or function, or a result of a function.
+
+    `extents` where it is an array (a structure is one of bytes); `space` is `param` or `reg`. In a
+    `.callprototype` the name is `_`.
+    """
 
     type: str
     name: str
     extents: tuple[int | None, ...] = ()
     align: int | None = None
     pointee: Pointee | None = None
-
-
-Performance = tuple[str, tuple[int, ...]]
-
-
-@dataclass(frozen=True)
-class Entry(Node):
-    """A kernel. `performance` holds directives such as `("maxntid", (128, 1, 1))`."""
-
-    name: str
-    parameters: tuple[Parameter, ...]
-    body: Body
-    performance: tuple[Performance, ...] = ()
-    linkage: str | None = None
+    space: str = "param"
+    vector: str | None = None
 
 
 @dataclass(frozen=True)
-class Function(Node):
-    """A device function; `body` is None where it is only declared."""
+class Routine(Node):
+    """What kernels and device functions have in common; `body` is None where one is only declared.
+
+    `performance` holds the directives between signature and body, `pragmas` the texts of `.pragma` there.
+    """
 
     name: str
-    results: tuple[Parameter, ...]
     parameters: tuple[Parameter, ...]
     body: Body | None
-    performance: tuple[Performance, ...] = ()
+    performance: tuple[Directive, ...] = ()
     linkage: str | None = None
+    pragmas: tuple[str, ...] = ()
+    attributes: tuple[Directive, ...] = ()
+
+
+@dataclass(frozen=True)
+class Entry(Routine):
+    """A kernel."""
+
+    body: Body
+
+
+@dataclass(frozen=True)
+class EntryDeclaration(Routine):
+    """A kernel declared here and defined elsewhere."""
+
+    body: None
+
+
+@dataclass(frozen=True)
+class Function(Routine):
+    """A device function."""
+
+    results: tuple[Parameter, ...] = ()
+
+
+@dataclass(frozen=True)
+class Alias(Node):
+    """`.alias name, target;`: another name of a function."""
+
+    name: str
+    target: Name
 
 
 @dataclass(frozen=True)
@@ -291,13 +438,41 @@ class File:
 
 
 @dataclass(frozen=True)
+class DebugData:
+    """`.b8 1, 2` in a section: numbers, and labels as written, `label+4` and `end-begin` among them."""
+
+    type: str
+    values: tuple[int | str, ...]
+
+
+@dataclass(frozen=True)
 class Section:
-    """`.section name { ... }`: debug data, as written."""
+    """`.section name { ... }`: debug data; a string among the lines is a label."""
+
+    name: str
+    lines: tuple[DebugData | str, ...]
+
+
+@dataclass(frozen=True)
+class Dwarf:
+    """`@@DWARF ...`: a line of debug data in the form before `.section`, as written."""
 
     text: str
 
 
-Item = Entry | Function | Variable | File | Section | SourceLine | Pragma
+Item = (
+    Entry
+    | EntryDeclaration
+    | Function
+    | Alias
+    | Variable
+    | Registers
+    | File
+    | Section
+    | Dwarf
+    | SourceLine
+    | Pragma
+)
 
 
 @dataclass(frozen=True)
@@ -311,7 +486,17 @@ class Module:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
+        """The kernels defined here."""
         return tuple(item for item in self.items if isinstance(item, Entry))
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        """The device functions, declarations among them."""
+        return tuple(item for item in self.items if isinstance(item, Function))
+
+    @property
+    def aliases(self) -> tuple[Alias, ...]:
+        return tuple(item for item in self.items if isinstance(item, Alias))
 
     @property
     def variables(self) -> tuple[Variable, ...]:
