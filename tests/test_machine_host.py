@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import machine_kernels
 from qgpu.backends.machine.block import Block, encode_block
-from qgpu.backends.machine.description import DEFAULT, SMALL, MachineDescription
+from qgpu.backends.machine.description import DEFAULT, LARGE, SMALL, MachineDescription
 from qgpu.backends.machine.host import (
     Dim3,
     Launch,
@@ -46,7 +46,7 @@ def special(machine: MachineDescription, *names: str) -> Kernel:
     return machine_kernels.kernel("special", blocks, [], preloads, machine=machine)
 
 
-@pytest.mark.parametrize("machine", [SMALL, DEFAULT])
+@pytest.mark.parametrize("machine", [SMALL, DEFAULT, LARGE])
 def test_the_program_arrives(machine: MachineDescription) -> None:
     kernel = machine_kernels.vecadd(machine)
     state = after_prompt(build_launch(machine, kernel, (1, 1, 1), (1, 1, 1), [b"", b"", b"", 0]))
@@ -115,7 +115,7 @@ def test_scalars_take_the_width_of_their_parameter() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("machine", [SMALL, DEFAULT])
+@pytest.mark.parametrize("machine", [SMALL, DEFAULT, LARGE])
 @pytest.mark.parametrize("block", [(1, 1, 1), (5, 1, 1), (2, 3, 1), (1, 2, 3), (2, 2, 2)])
 def test_special_registers(machine: MachineDescription, block: Dim3) -> None:
     names = (

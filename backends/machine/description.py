@@ -147,7 +147,22 @@ SMALL = MachineDescription(
 )
 """A description for tests: the same machine in every unit, with files small enough for four heads a layer."""
 
-BUILTIN = {machine.name: machine for machine in (DEFAULT, SMALL)}
+LARGE = MachineDescription(
+    "large",
+    lanes=32,
+    warps=32,
+    register_words=MAX_REGISTER_WORDS,
+    uniform_registers=128,
+    predicates=16,
+    rom_blocks=4096,
+    memory_words=MAX_MEMORY_WORDS,
+)
+"""As much of everything as the machine's formats have room for: thread blocks of 1,024, whole kernels of CUDA code.
+
+The default layers do not hold it, so that it runs on the reference interpreter alone.
+"""
+
+BUILTIN = {machine.name: machine for machine in (DEFAULT, SMALL, LARGE)}
 
 
 def load_description(name_or_path: str) -> MachineDescription:
