@@ -1,0 +1,13 @@
+"""Integer kernels of the kinds that people write, by topic: `KERNELS` lists them all."""
+
+from __future__ import annotations
+
+import importlib
+
+from kernels.table import Kernel
+
+TOPICS = ("reductions", "scans", "sorting")
+
+KERNELS: tuple[Kernel, ...] = tuple(
+    row for topic in TOPICS for row in importlib.import_module(f"kernels.{topic}").KERNELS
+)
