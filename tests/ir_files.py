@@ -1,44 +1,20 @@
 """File tests of passes: `tests/ir/PASS/case.ir` holds a kernel and what the pass makes of it.
 
-A line `; OPTIONS name=number ...` sets the pass's options. The line `; EXPECT` parts input and output.
+A line `; OPTIONS name=value ...` sets the pass's options. The line `; EXPECT` parts input and output.
 `python tests/ir_files.py [FILE...]` writes the outputs anew; read the difference before you keep it.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from qgpu.ir import parse_function, print_function, verify
-from qgpu.ir.passes import (
-    CommonSubexpressions,
-    DeadCode,
-    IfConvert,
-    Linearize,
-    NarrowAddresses,
-    Pass,
-    PromoteNarrow,
-    RecoverIndices,
-    Simplify,
-)
+from qgpu.ir.passes import PASSES, Pass, parse_pipeline
 
 HERE = Path(__file__).parent / "ir"
 MARK = "; EXPECT"
-PASSES: dict[str, type[Pass]] = {
-    step.name: step
-    for step in (
-        CommonSubexpressions,
-        DeadCode,
-        IfConvert,
-        Linearize,
-        NarrowAddresses,
-        PromoteNarrow,
-        RecoverIndices,
-        Simplify,
-    )
-}
 
 
 @dataclass(frozen=True)
@@ -57,13 +33,14 @@ def case_files() -> list[Path]:
 
 def read_case(path: Path) -> Case:
     head, _, expected = path.read_text().partition(f"{MARK}\n")
-    options = {
-        name: int(number)
+    words = [
+        word
         for line in head.splitlines()
         if line.startswith("; OPTIONS ")
-        for name, number in (word.split("=") for word in line.removeprefix("; OPTIONS ").split())
-    }
-    return Case(path, dataclasses.replace(PASSES[path.parent.name](), **options), head, expected)
+        for word in line.removeprefix("; OPTIONS ").split()
+    ]
+    (step,) = parse_pipeline(f"{path.parent.name}{{{','.join(words)}}}", PASSES)
+    return Case(path, step, head, expected)
 
 
 def run_case(case: Case) -> str:

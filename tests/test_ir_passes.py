@@ -29,6 +29,7 @@ from qgpu.ir.passes import (
     NarrowAddresses,
     Pass,
     PassManager,
+    PrintAfter,
     PromoteNarrow,
     RecoverIndices,
     Simplify,
@@ -270,10 +271,10 @@ def test_a_masked_offset_is_exact_in_32_bits(
 def test_dumps_name_the_pass() -> None:
     printed: list[str] = []
     function = random_values(1)
-    PassManager([Simplify(), DeadCode()], print_after=["dead-code"], on_print=printed.append).run(function)
+    PassManager([Simplify(), DeadCode()], observers=[PrintAfter(["dead-code"], printed.append)]).run(function)
     assert printed == [f"*** IR Dump After dead-code ***\n{print_function(function)}"]
     printed.clear()
-    PassManager([Simplify(), DeadCode()], print_after_all=True, on_print=printed.append).run(function)
+    PassManager([Simplify(), DeadCode()], observers=[PrintAfter(None, printed.append)]).run(function)
     assert [dump.splitlines()[0] for dump in printed] == [
         "*** IR Dump After simplify ***",
         "*** IR Dump After dead-code ***",
@@ -281,7 +282,7 @@ def test_dumps_name_the_pass() -> None:
 
 
 def test_dumps_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    PassManager([DeadCode()], print_after_all=True).run(random_values(1))
+    PassManager([DeadCode()], observers=[PrintAfter()]).run(random_values(1))
     captured = capsys.readouterr()
     assert captured.out == "" and captured.err.startswith("*** IR Dump After dead-code ***\nkernel @values(")
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from qgpu.backends.machine.description import MachineDescription
     from qgpu.backends.machine.program import Program
     from qgpu.ir import Module
+    from qgpu.ir.passes import Observer, Pass
 
 LANGUAGES = ("cu", "ptx", "ir")
 _LENGTH = re.compile(r"(\d+)")
@@ -24,14 +25,13 @@ class CompileOptions:
     """What steers a compilation besides the machine.
 
     `kernels` names the kernels to compile, as in the PTX or, for C++, by their plain names; None means all.
-    `print_after` names the passes after which the IR goes to stderr.
+    `observers` are told of every pass that has run.
     """
 
     cuda: CudaOptions = field(default_factory=CudaOptions)
     cuda_compiler: str = "nvrtc"
     kernels: tuple[str, ...] | None = None
-    print_after: Collection[str] = ()
-    print_after_all: bool = False
+    observers: "Sequence[Observer]" = ()
 
 
 def compile_source(
@@ -70,15 +70,16 @@ def build_ir(source: Source, language: str, options: CompileOptions) -> "Module"
     return _lower(Source(f"<PTX of {source.name}>", build_ptx(source, options)), source, options)
 
 
-def run_passes(module: "Module", options: CompileOptions) -> None:
-    """Run the default pipeline over a module, in place."""
+def run_passes(module: "Module", options: CompileOptions, passes: "Sequence[Pass] | None" = None) -> None:
+    """Run passes, those of the default pipeline where none are given, over a module, in place."""
     from qgpu.ir.passes import LinearizeError, PassManager, default_pipeline
 
-    manager = PassManager(
-        default_pipeline(), print_after=options.print_after, print_after_all=options.print_after_all
-    )
+    steps = default_pipeline() if passes is None else passes
+    manager = PassManager(steps, observers=options.observers)
     try:
         manager.run(module)
+    except OSError as error:
+        raise failure(f"cannot write '{error.filename}': {error.strerror}") from None
     except LinearizeError as error:
         from qgpu.toolchain.codegen.refuse import refuse
 

@@ -2,8 +2,9 @@
 
 import os
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,14 +16,17 @@ from qgpu.toolchain.compile import (
     build_ir,
     build_ptx,
     compile_source,
-    pass_names,
+    run_passes,
 )
 from qgpu.toolchain.cuda import CudaOptions
-from qgpu.toolchain.diagnostics import Source, failure, reporting
+from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, failure, reporting
 from qgpu.toolchain.memory import without_collection
+from qgpu.toolchain.optimise import SPLIT_MARK, PassChoice, split_source, timing_table
 
 if TYPE_CHECKING:
     from qgpu.backends.machine.description import MachineDescription
+    from qgpu.ir import Module
+    from qgpu.ir.passes import Pass, TimePasses
 
 _PROGRAM = "qgpuc"
 _STANDARD = "-"
@@ -30,7 +34,7 @@ _STANDARD = "-"
 
 @dataclass(frozen=True)
 class _Job:
-    """One compilation as the command line asks for it; `output` of None means standard output."""
+    """One compilation as the command line asks for it; `steps` are the passes where some were chosen."""
 
     source: Source
     language: str
@@ -38,6 +42,7 @@ class _Job:
     options: CompileOptions
     output: str | None
     verbose: bool
+    steps: "list[Pass] | None" = None
 
 
 def _emit_ptx(job: _Job) -> bytes:
@@ -47,7 +52,23 @@ def _emit_ptx(job: _Job) -> bytes:
 
 
 def _emit_ir(job: _Job) -> bytes:
-    return str(build_ir(job.source, job.language, job.options)).encode()
+    return str(_module(job, job.steps or [])).encode()
+
+
+def _emit_cfg(job: _Job) -> bytes:
+    """The graph before divergent branches become guards, where no passes were chosen."""
+    from qgpu.ir.passes import default_pipeline
+    from qgpu.toolchain.cfg_graph import graph_text
+
+    names = [step.name for step in default_pipeline()]
+    steps = default_pipeline()[: names.index("linearize")] if job.steps is None else job.steps
+    return graph_text(_module(job, steps)).encode()
+
+
+def _module(job: _Job, steps: "list[Pass]") -> "Module":
+    module = build_ir(job.source, job.language, job.options)
+    run_passes(module, job.options, steps)
+    return module
 
 
 def _emit_machine(job: _Job) -> bytes:
@@ -65,6 +86,7 @@ def _emit_qbin(job: _Job) -> bytes:
 _EMITTERS: dict[str, Callable[[_Job], bytes]] = {
     "ptx": _emit_ptx,
     "ir": _emit_ir,
+    "cfg": _emit_cfg,
     "machine": _emit_machine,
     "qbin": _emit_qbin,
 }
@@ -102,6 +124,15 @@ def _print_version(context: click.Context, _parameter: click.Parameter, wanted: 
     context.exit()
 
 
+def _print_passes(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if not wanted or context.resilient_parsing:
+        return
+    from qgpu.ir.passes import PASSES, describe_passes
+
+    click.echo(describe_passes(PASSES.values()))
+    context.exit()
+
+
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("file", required=False)
 @click.option(
@@ -113,9 +144,8 @@ def _print_version(context: click.Context, _parameter: click.Parameter, wanted: 
 @click.option(
     "--emit",
     type=click.Choice(list(_EMITTERS)),
-    default="qbin",
-    show_default=True,
-    help="What to make: PTX, the IR before any pass, machine code as text, or a program file.",
+    help="What to make: PTX, the IR (before any pass, or after those chosen), its control flow graph in DOT, "
+    "machine code as text, or a program file (default; ir where passes are chosen).",
 )
 @click.option(
     "--kernel", "kernels", multiple=True, metavar="NAME", help="Compile this kernel (default: all)."
@@ -125,8 +155,31 @@ def _print_version(context: click.Context, _parameter: click.Parameter, wanted: 
 )
 @click.option("-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Define a macro.")
 @click.option("-I", "include_dirs", multiple=True, metavar="DIR", help="Search a folder for headers.")
+@click.option(
+    "--passes",
+    "pipeline",
+    metavar="PIPELINE",
+    help="Run these passes, as 'a,b{option=1},c', and make the IR after them.",
+)
+@click.option("--stop-after", metavar="PASS[,N]", help="Make the IR after the (N-th run of the) pass.")
 @click.option("--print-after", multiple=True, metavar="PASS", help="Print the IR after a pass to stderr.")
 @click.option("--print-after-all", is_flag=True, help="Print the IR after every pass to stderr.")
+@click.option("--print-changed", is_flag=True, help="Print the IR after each pass that changed it to stderr.")
+@click.option("--dump-ir", metavar="DIR", help="Write the IR after every pass to DIR/KERNEL/NN-PASS.ir.")
+@click.option("--time-passes", is_flag=True, help="Print to stderr what each pass took.")
+@click.option(
+    "--split-input-file",
+    is_flag=True,
+    help=f"Compile the parts of an IR or PTX file between lines of '{SPLIT_MARK}' each for itself.",
+)
+@click.option(
+    "--help-passes",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_passes,
+    help="List the passes and their options.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Report what each kernel uses, as ptxas -v does.")
 @click.option(
     "--emit-weights", is_flag=True, help="Write the checkpoint that is the machine, without a kernel."
@@ -143,13 +196,19 @@ def main(
     file: str | None,
     output: str | None,
     language: str | None,
-    emit: str,
+    emit: str | None,
     kernels: tuple[str, ...],
     machine: str,
     defines: tuple[str, ...],
     include_dirs: tuple[str, ...],
+    pipeline: str | None,
+    stop_after: str | None,
     print_after: tuple[str, ...],
     print_after_all: bool,
+    print_changed: bool,
+    dump_ir: str | None,
+    time_passes: bool,
+    split_input_file: bool,
     verbose: bool,
     emit_weights: bool,
     dtype: str,
@@ -163,19 +222,53 @@ def main(
         return
     if file is None:
         raise click.UsageError("No input file.")
+    choice = PassChoice(pipeline, stop_after, print_after, print_after_all, print_changed, dump_ir)
+    emit = emit or ("ir" if choice.explicit else "qbin")
+    if choice.explicit and emit not in ("ir", "cfg"):
+        raise click.UsageError(f"Chosen passes make IR, not {emit}: --emit=ir or --emit=cfg.")
     language = language or _language_of(file)
+    if split_input_file and (language == "cu" or emit == "qbin"):
+        raise click.UsageError("--split-input-file is for IR and PTX, and for results that are text.")
     output = output or _default_output(file, emit)
     _check_output(file, output)
-    _check_passes(print_after)
-    options = CompileOptions(
-        cuda=CudaOptions(defines, tuple(map(Path, include_dirs))),
-        kernels=kernels or None,
-        print_after=print_after,
-        print_after_all=print_after_all,
-    )
-    with reporting(_PROGRAM), without_collection():
-        job = _Job(_read(file), language, machine, options, output, verbose)
-        _write(output, _EMITTERS[emit](job))
+    steps = choice.steps()
+    with reporting(_PROGRAM), without_collection(), _timing(time_passes) as timer:
+        options = CompileOptions(
+            cuda=CudaOptions(defines, tuple(map(Path, include_dirs))),
+            kernels=kernels or None,
+            observers=choice.observers(timer),
+        )
+        chosen = steps if choice.explicit else None
+        job = _Job(_read(file), language, machine, options, output, verbose, chosen)
+        result = _emit_parts(job, emit) if split_input_file else _EMITTERS[emit](job)
+        _write(output, result)
+
+
+@contextmanager
+def _timing(wanted: bool) -> "Iterator[TimePasses | None]":
+    """A timer whose table goes to stderr at the end, or None."""
+    if not wanted:
+        yield None
+        return
+    from qgpu.ir.passes import TimePasses
+
+    timer = TimePasses()
+    yield timer
+    click.echo(timing_table(timer), err=True)
+
+
+def _emit_parts(job: _Job, emit: str) -> bytes:
+    """The results of an input's parts, with the mark between them; errors are reported for all parts."""
+    results: list[bytes] = []
+    found: list[Diagnostic] = []
+    for part in split_source(job.source):
+        try:
+            results.append(_EMITTERS[emit](replace(job, source=part)))
+        except DiagnosticError as error:
+            found += error.diagnostics
+    if found:
+        raise DiagnosticError(*found)
+    return f"{SPLIT_MARK}\n".encode().join(results)
 
 
 def _write_weights(file: str | None, output: str | None, machine: str, dtype: str) -> None:
@@ -227,13 +320,6 @@ def _default_output(file: str, emit: str) -> str:
 def _check_output(file: str, output: str) -> None:
     if _STANDARD not in (file, output) and os.path.realpath(file) == os.path.realpath(output):
         raise click.UsageError(f"The output file '{output}' is the input file.")
-
-
-def _check_passes(names: tuple[str, ...]) -> None:
-    known = pass_names() if names else []
-    for name in names:
-        if name not in known:
-            raise click.UsageError(f"No pass '{name}'. There are: {', '.join(known)}.")
 
 
 def _read(file: str) -> Source:

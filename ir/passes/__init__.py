@@ -4,26 +4,45 @@ from qgpu.ir.passes.common_subexpressions import CommonSubexpressions
 from qgpu.ir.passes.dead_code import DeadCode
 from qgpu.ir.passes.if_convert import IfConvert
 from qgpu.ir.passes.linearize import Linearize, LinearizeError
-from qgpu.ir.passes.manager import Pass, PassManager
+from qgpu.ir.passes.manager import Observer, Pass, PassManager, PassRun
 from qgpu.ir.passes.narrow_addresses import NarrowAddresses
+from qgpu.ir.passes.observers import DumpFiles, PrintAfter, PrintChanged, TimePasses
 from qgpu.ir.passes.promote_narrow import PromoteNarrow
 from qgpu.ir.passes.recover_indices import RecoverIndices
+from qgpu.ir.passes.registry import PipelineError, describe_passes, parse_pipeline
 from qgpu.ir.passes.simplify import Simplify
 
 __all__ = [
+    "PASSES",
     "CommonSubexpressions",
     "DeadCode",
+    "DumpFiles",
     "IfConvert",
     "Linearize",
     "LinearizeError",
     "NarrowAddresses",
+    "Observer",
     "Pass",
     "PassManager",
+    "PassRun",
+    "PipelineError",
+    "PrintAfter",
+    "PrintChanged",
     "PromoteNarrow",
     "RecoverIndices",
     "Simplify",
+    "TimePasses",
     "default_pipeline",
+    "describe_passes",
+    "parse_pipeline",
 ]
+
+PASSES: dict[str, type[Pass]] = {
+    step.name: step
+    for step in sorted(Pass.__subclasses__(), key=lambda step: step.__name__)
+    if step.__module__.startswith(__name__)
+}
+"""Every pass by its name."""
 
 
 def default_pipeline() -> list[Pass]:

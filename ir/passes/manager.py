@@ -1,15 +1,14 @@
-"""Passes and the pass manager, which verifies before and after each pass and prints dumps."""
+"""Passes, and the pass manager, which verifies before and after each pass and tells observers of it."""
 
 from __future__ import annotations
 
-import sys
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from qgpu.ir.core.function import Function, Module
-from qgpu.ir.core.printer import print_function
 from qgpu.ir.verifier import verify
 
 
@@ -27,24 +26,37 @@ class Pass(ABC):
         """Transforms the function; True where anything changed."""
 
 
-def print_to_stderr(text: str) -> None:
-    sys.stderr.write(text)
+@dataclass(frozen=True)
+class PassRun:
+    """What observers are told: one pass has run over one function.
+
+    Attributes:
+        number: position of the pass in the pipeline, from 1; 0 for the function as it came in.
+        name: the pass's name; `input` for number 0.
+        function: the function after the pass.
+        seconds: what the pass took, without verification.
+    """
+
+    number: int
+    name: str
+    function: Function
+    seconds: float = 0.0
+
+
+Observer = Callable[[PassRun], None]
 
 
 @dataclass(frozen=True)
 class PassManager:
-    """Runs passes in order over every function.
+    """Runs passes in order over every function, and tells each observer of each run.
 
     With `verify` the function is verified before the first pass and after each; a VerifyError is a defect of
-    the pass before it. `print_after` names the passes after which the function is dumped, `print_after_all`
-    means all of them. Dumps go to `on_print`, by default to the standard error stream.
+    the pass before it.
     """
 
     passes: Sequence[Pass]
     verify: bool = True
-    print_after: Collection[str] = ()
-    print_after_all: bool = False
-    on_print: Callable[[str], None] = print_to_stderr
+    observers: Sequence[Observer] = ()
 
     def run(self, unit: Module | Function) -> bool:
         """Runs all passes; True where any of them changed anything."""
@@ -54,14 +66,15 @@ class PassManager:
 
     def _run_function(self, function: Function) -> bool:
         changed = False
-        self._verify(function)
-        for step in self.passes:
+        self._finish(PassRun(0, "input", function))
+        for number, step in enumerate(self.passes, 1):
+            start = time.perf_counter()
             changed |= step.run(function)
-            self._verify(function)
-            if self.print_after_all or step.name in self.print_after:
-                self.on_print(f"*** IR Dump After {step.name} ***\n{print_function(function)}")
+            self._finish(PassRun(number, step.name, function, time.perf_counter() - start))
         return changed
 
-    def _verify(self, function: Function) -> None:
+    def _finish(self, run: PassRun) -> None:
         if self.verify:
-            verify(function)
+            verify(run.function)
+        for observe in self.observers:
+            observe(run)
