@@ -3,7 +3,6 @@
 Positions do not take part in comparisons: two trees are equal where their texts mean the same.
 """
 
-import struct
 from dataclasses import dataclass, field
 
 
@@ -45,16 +44,16 @@ class Integer(Node):
 
 @dataclass(frozen=True)
 class Float(Node):
-    """A floating-point literal: decimal, or its bits as `0f` and 8, or `0d` and 16 hexadecimal digits."""
+    """A floating-point constant by its bits: `0f` and 8, or `0d` and 16 hexadecimal digits.
+
+    A decimal literal is a double (PTX ISA 4.5.2), and so is an expression of such.
+    """
 
     text: str
 
     @property
     def bits(self) -> int:
-        """The bits of the value; a decimal literal is a double (PTX ISA 4.5.2)."""
-        if self.text[:2].lower() in ("0f", "0d"):
-            return int(self.text[2:], 16)
-        return int.from_bytes(struct.pack(">d", float(self.text)))
+        return int(self.text[2:], 16)
 
     def __str__(self) -> str:
         return self.text
@@ -73,14 +72,13 @@ class Offset(Node):
 
 @dataclass(frozen=True)
 class Element(Node):
-    """`array[index]`, an element of a declared array; the index counts elements, plus a number of them."""
+    """`array[index]`: the address of an element of a declared array, counted in elements."""
 
     base: Name
-    index: Name | Integer
-    offset: int = 0
+    index: int
 
     def __str__(self) -> str:
-        return f"{self.base}[{self.index}+{self.offset}]" if self.offset else f"{self.base}[{self.index}]"
+        return f"{self.base}[{self.index}]"
 
 
 @dataclass(frozen=True)
@@ -236,6 +234,7 @@ class Registers(Node):
     type: str
     ranges: tuple[RegisterRange, ...]
     vector: str | None = None
+    align: int | None = None
 
 
 # A directive without its dot, with its numbers: `("maxntid", (128, 1, 1))`, `("managed", ())`.
@@ -323,6 +322,13 @@ class Pragma:
 
 
 @dataclass(frozen=True)
+class Dwarf:
+    """`@@DWARF ...`: a line of debug data in the form before `.section`, as written."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class BranchTargets(Node):
     """`name: .branchtargets a, b;`: the labels a `brx.idx` may go to, by index."""
 
@@ -356,7 +362,9 @@ class Body:
 
 
 Targets = BranchTargets | CallTargets | CallPrototype
-Statement = Registers | Variable | CallParameter | SourceLine | Pragma | Label | Body | Targets | Instruction
+Statement = (
+    Registers | Variable | CallParameter | SourceLine | Pragma | Label | Body | Targets | Instruction | Dwarf
+)
 
 
 @dataclass(frozen=True)
@@ -431,10 +439,11 @@ class Alias(Node):
 
 @dataclass(frozen=True)
 class File:
-    """`.file number "path"`."""
+    """`.file number "path"`; `stamp` is the time of its last change and its size in bytes, where given."""
 
     number: int
     path: str
+    stamp: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -451,13 +460,6 @@ class Section:
 
     name: str
     lines: tuple[DebugData | str, ...]
-
-
-@dataclass(frozen=True)
-class Dwarf:
-    """`@@DWARF ...`: a line of debug data in the form before `.section`, as written."""
-
-    text: str
 
 
 Item = (

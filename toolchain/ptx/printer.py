@@ -26,12 +26,27 @@ def _lines(node) -> Iterable[str]:
 
 @_lines.register
 def _(node: ast.File) -> Iterable[str]:
-    return [f'.file {node.number} "{node.path}"']
+    stamp = "" if node.stamp is None else f", {node.stamp[0]}, {node.stamp[1]}"
+    return [f'.file {node.number} "{node.path}"{stamp}']
 
 
 @_lines.register
-def _(node: ast.Section) -> Iterable[str]:
+def _(node: ast.Section) -> Iterator[str]:
+    yield f".section {node.name}"
+    yield "{"
+    for line in node.lines:
+        yield f"{line}:" if isinstance(line, str) else f"\t.{line.type} {', '.join(map(str, line.values))}"
+    yield "}"
+
+
+@_lines.register
+def _(node: ast.Dwarf) -> Iterable[str]:
     return [node.text]
+
+
+@_lines.register
+def _(node: ast.Alias) -> Iterable[str]:
+    return [f".alias {node.name}, {node.target};"]
 
 
 @_lines.register
@@ -47,18 +62,16 @@ def _(node: ast.Pragma) -> Iterable[str]:
     return [".pragma " + ", ".join(f'"{text}"' for text in node.texts) + ";"]
 
 
-@_lines.register
-def _(node: ast.Entry) -> Iterator[str]:
-    yield from _signature(f"{_directive(node.linkage)}.entry {node.name}", node.parameters, node.performance)
-    yield from _lines(node.body)
+@_lines.register(ast.Entry | ast.EntryDeclaration)
+def _(node: ast.Entry | ast.EntryDeclaration) -> Iterator[str]:
+    return _routine(f"{_directive(node.linkage)}.entry {node.name}", node)
 
 
 @_lines.register
 def _(node: ast.Function) -> Iterator[str]:
-    results = f"({', '.join(map(_parameter, node.results))}) " if node.results else ""
-    head = f"{_directive(node.linkage)}.func {results}{node.name}"
-    yield from _signature(head, node.parameters, node.performance)
-    yield from _lines(node.body) if node.body else [";"]
+    results = f"{_parameters(node.results)} " if node.results else ""
+    head = f"{_directive(node.linkage)}.func {_attributes(node.attributes)}{results}{node.name}"
+    return _routine(head, node)
 
 
 @_lines.register
@@ -72,14 +85,14 @@ def _(node: ast.Body) -> Iterator[str]:
 
 @_lines.register
 def _(node: ast.Registers) -> Iterable[str]:
-    return [f".reg {_directive(node.vector)}.{node.type} {', '.join(map(str, node.ranges))};"]
+    head = f".reg {_align(node.align)}{_directive(node.vector)}.{node.type}"
+    return [f"{head} {', '.join(map(str, node.ranges))};"]
 
 
 @_lines.register
 def _(node: ast.Variable) -> Iterable[str]:
-    head = (
-        f"{_directive(node.linkage)}.{node.space} {_align(node.align)}{_directive(node.vector)}.{node.type}"
-    )
+    qualifiers = f"{_attributes(node.attributes)}{_align(node.align)}{_directive(node.vector)}"
+    head = f"{_directive(node.linkage)}.{node.space} {qualifiers}.{node.type}"
     value = "" if node.initializer is None else f" = {node.initializer}"
     return [f"{head} {node.name}{_extents(node.extents)}{value};"]
 
@@ -90,8 +103,20 @@ def _(node: ast.CallParameter) -> Iterable[str]:
 
 
 @_lines.register
-def _(node: ast.Targets) -> Iterable[str]:
-    return [f"{node.text};"]
+def _(node: ast.BranchTargets) -> Iterable[str]:
+    return [f"{node.name}: .branchtargets {', '.join(map(str, node.labels))};"]
+
+
+@_lines.register
+def _(node: ast.CallTargets) -> Iterable[str]:
+    return [f"{node.name}: .calltargets {', '.join(map(str, node.functions))};"]
+
+
+@_lines.register
+def _(node: ast.CallPrototype) -> Iterable[str]:
+    results = f"{_parameters(node.results)} " if node.results else ""
+    performance = "".join(f" {_numbered(directive)}" for directive in node.performance)
+    return [f"{node.name}: .callprototype {results}_ {_parameters(node.parameters)}{performance};"]
 
 
 @_lines.register
@@ -110,19 +135,36 @@ def instruction_text(node: ast.Instruction) -> str:
     return f"{guard}{node.name} {', '.join(map(str, node.operands))}".rstrip()
 
 
-def _signature(
-    head: str, parameters: tuple[ast.Parameter, ...], performance: tuple[ast.Performance, ...]
-) -> Iterator[str]:
-    yield f"{head}({', '.join(map(_parameter, parameters))})"
-    for directive, numbers in performance:
-        yield f".{directive} {', '.join(map(str, numbers))}".rstrip()
+def _routine(head: str, node: ast.Routine) -> Iterator[str]:
+    yield f"{head}{_parameters(node.parameters)}"
+    yield from map(_numbered, node.performance)
+    if node.pragmas:
+        yield from _lines(ast.Pragma(node.pragmas))
+    yield from _lines(node.body) if node.body else [";"]
+
+
+def _numbered(directive: ast.Directive) -> str:
+    name, numbers = directive
+    return f".{name} {', '.join(map(str, numbers))}".rstrip()
+
+
+def _attributes(attributes: tuple[ast.Directive, ...]) -> str:
+    parts = [
+        f".{name}({', '.join(map(str, numbers))})" if numbers else f".{name}" for name, numbers in attributes
+    ]
+    return f".attribute({', '.join(parts)}) " if parts else ""
+
+
+def _parameters(parameters: tuple[ast.Parameter, ...]) -> str:
+    return f"({', '.join(map(_parameter, parameters))})"
 
 
 def _parameter(node: ast.Parameter) -> str:
     pointee = ""
     if node.pointee is not None:
         pointee = f".ptr {_directive(node.pointee.space)}{_align(node.pointee.align)}"
-    return f".param {_align(node.align)}.{node.type} {pointee}{node.name}{_extents(node.extents)}"
+    head = f".{node.space} {_align(node.align)}{_directive(node.vector)}.{node.type}"
+    return f"{head} {pointee}{node.name}{_extents(node.extents)}"
 
 
 def _directive(word: str | None) -> str:
