@@ -27,6 +27,7 @@ from qgpu.runtime.arguments import (
     updated,
 )
 from qgpu.runtime.checkpoints import DTYPES, CheckpointError, checkpoint_machine, machine_difference
+from qgpu.runtime.coverage_command import coverage_command
 from qgpu.runtime.engine import EngineError
 from qgpu.runtime.engines import BACKENDS, make_engine
 from qgpu.runtime.launch import MAX_TOKENS, DifferenceError, Outcome, run
@@ -90,6 +91,9 @@ class _Engine:
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Run kernels on a language model that was compiled to execute them."""
+
+
+main.add_command(coverage_command)
 
 
 @main.command("objdump")
