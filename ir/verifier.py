@@ -11,7 +11,7 @@ from qgpu.ir.core.function import Function, Module
 from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.opcodes import OPCODES, AttrInfo
 from qgpu.ir.core.printer import print_instruction
-from qgpu.ir.core.types import I1, I32, IntType, PtrType, SlotType, Type
+from qgpu.ir.core.types import I1, I32, I64, IntType, PtrType, SlotType, Type
 from qgpu.ir.core.values import Argument, Constant, Use, Value
 
 LINEARISED_ONLY = ("brany", "get", "set", "slot")
@@ -56,6 +56,7 @@ PATTERNS: dict[str, Callable[[Type], bool]] = {
     "slot": lambda type_: isinstance(type_, SlotType),
     "i1": lambda type_: type_ is I1,
     "i32": lambda type_: type_ is I32,
+    "i64": lambda type_: type_ is I64,
     "void": lambda type_: str(type_) == "void",
 }
 

@@ -134,6 +134,13 @@ def test_casts_not_and_popc(case: tuple[IntType, list[int]], to: IntType) -> Non
     assert folded("trunc", type_, to, [a]) == a & to.mask if type_.width > to.width else True
 
 
+@given(st.integers(0, I32.mask), st.integers(0, I32.mask))
+def test_a_pair_of_words_is_a_number_of_64_bits(low: int, high: int) -> None:
+    packed = folded("pack", I32, I64, [low, high])
+    assert packed == high * 2**32 + low
+    assert folded("high", I64, I32, [packed or 0]) == high
+
+
 @given(st.integers(0, 255), st.lists(st.integers(0, I32.mask), min_size=3, max_size=3))
 def test_lop3_is_the_table_bit_by_bit(lut: int, values: list[int]) -> None:
     columns = zip(*(bits_of(value, 32) for value in values), strict=True)

@@ -7,7 +7,7 @@ from typing import Any
 from qgpu.ir.core.block import BasicBlock
 from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.opcodes import OPCODES
-from qgpu.ir.core.types import I1, I32, VOID, IntType, PtrType, SlotType, Type, ptr, slot
+from qgpu.ir.core.types import I1, I32, I64, VOID, IntType, PtrType, SlotType, Type, ptr, slot
 from qgpu.ir.core.values import Constant, Location, Value
 
 
@@ -16,8 +16,8 @@ def result_type(op: str, operands: tuple[Value, ...]) -> Type | None:
     info = OPCODES[op]
     if info.result == "void":
         return VOID
-    if info.result in ("i1", "i32"):
-        return I1 if info.result == "i1" else I32
+    if info.result in ("i1", "i32", "i64"):
+        return {"i1": I1, "i32": I32, "i64": I64}[info.result]
     if op == "get":
         slot_type = operands[0].type
         assert isinstance(slot_type, SlotType)

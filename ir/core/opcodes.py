@@ -357,6 +357,14 @@ _ROWS = (
     OpInfo("zext", "zero extension", ("A",), "B", evaluate=_lane),
     OpInfo("trunc", "low bits", ("A",), "B", evaluate=_lane),
     OpInfo(
+        "pack",
+        "the i64 of a low and a high word",
+        ("i32", "i32"),
+        "i64",
+        evaluate=lambda s, v: v[1] << 32 | v[0],
+    ),
+    OpInfo("high", "the high word", ("i64",), "i32", evaluate=lambda s, v: v[0] >> 32),
+    OpInfo(
         "lop3",
         "bitwise function of three operands, bit 4a + 2b + c of `lut` for the bits a, b, c",
         ("i32", "i32", "i32"),
