@@ -3,7 +3,8 @@
 import math
 from collections.abc import Collection
 
-from qgpu.ir import BasicBlock, Function, Instruction, Module, Type, integer, ptr
+from qgpu.ir import BasicBlock, Function, Instruction, Module, Type, Value, integer, ptr
+from qgpu.ir.core.builder import constant
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, failure
 from qgpu.toolchain.ptx import ast
 from qgpu.toolchain.ptx.cfg import Block, Site, build_graph
@@ -177,9 +178,12 @@ class _EntryLowering:
     def _define_undefined(self, reads: dict[Register, Node]) -> None:
         for register, node in reads.items():
             if isinstance(node, Undefined):
-                self._emitter.values[node] = self._undefined(integer(register.width))
+                self._emitter.values[node] = self._initial(register, integer(register.width))
 
-    def _undefined(self, type_: Type) -> Instruction:
+    def _initial(self, register: Register, type_: Type) -> Value:
+        """What a register holds that nothing has written yet."""
+        if register.initial is not None:
+            return constant(type_, register.initial)
         return self._emitter.builder.emit("undef", type=type_)
 
     def _emit_end(self, block: Block) -> None:
@@ -205,8 +209,8 @@ class _EntryLowering:
         for block, node in phi.operands.items():
             target = self._targets[block]
             if isinstance(node, Undefined):
-                builder = self._emitter.builder.before(target.terminator)
-                value = builder.emit("undef", type=instruction.type)
+                self._emitter.builder.before(target.terminator)
+                value = self._initial(node.register, instruction.type)
             else:
                 value = self._emitter.values[node]
             if value.type is not instruction.type:

@@ -11,10 +11,14 @@ _BITS = re.compile(r"\d+")
 
 @dataclass(frozen=True, eq=False)
 class Register:
-    """A declared register; two registers of one name in different scopes are different."""
+    """A declared register; two registers of one name in different scopes are different.
+
+    `initial` is what it holds before anything was written to it; None where that may be any value.
+    """
 
     name: str
     type: str
+    initial: int | None = None
 
     @property
     def width(self) -> int:
