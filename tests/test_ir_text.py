@@ -76,9 +76,9 @@ entry:
   %47 = ballot %26, i32 -1 : i32
   %48 = match %46, i32 -1 : i32
   %49 = redux xor %48, i32 -1 : i32
-  %50 = pack %48, %49 : i64
-  %51 = high %50 : i32
-  printf %51, %46 {format: "\\u000007%d: %lld\\n"}
+  %pair = pack %48, %49 : i64
+  %top = high %pair : i32
+  printf %top, %46 {format: "\\u000007%d: %lld\\n"}
   barrier
   arrive {id: 1, count: 64}
   barrier {id: 1, count: 64}
