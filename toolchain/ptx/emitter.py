@@ -4,7 +4,9 @@ The emitter walks a kernel's instructions; `form` holds the groups of the curren
 method that takes a role raises DiagnosticError, at the operand, where that is not what the rule asks for.
 """
 
+import sys
 from collections.abc import Iterator
+from ctypes import c_float
 
 from qgpu.ir import (
     I1,
@@ -21,13 +23,13 @@ from qgpu.ir import (
     integer,
 )
 from qgpu.ir.core.folding import fold
-from qgpu.ir.core.opcodes import SPECIAL_REGISTERS
 from qgpu.toolchain.diagnostics import DiagnosticError
 from qgpu.toolchain.ptx import ast
 from qgpu.toolchain.ptx.cfg import Site
 from qgpu.toolchain.ptx.names import Register, type_width
 from qgpu.toolchain.ptx.places import Places
 from qgpu.toolchain.ptx.rule import MEMORY, RESULT, Rule
+from qgpu.toolchain.ptx.special_registers import read_special, why_absent
 from qgpu.toolchain.ptx.ssa import Node
 
 _SINK = "_"
@@ -195,6 +197,18 @@ class Emitter:
             raise self.refusal(f"the result has {_bits(value)} bits, its register {type_.width}", RESULT)
         self.values[self._writes[register]] = value
 
+    def define_first(self, *values: Value) -> None:
+        """Give the result registers their values; the last ones are for results that may be left out."""
+        self.define(*values[: max(1, len(list(self.results())))])
+
+    def read_register(self, register: Register) -> Value:
+        """A register that the instruction reads."""
+        return self.values[self._reads[register]]
+
+    def write_register(self, register: Register, value: Value) -> None:
+        """Gives a register its value that the instruction writes beside its result."""
+        self.values[self._writes[register]] = value
+
     def operation(self, opcode: str, *operands: Value) -> Value:
         """The result of a pure operation; a constant where all its operands are."""
         instruction = self.builder.emit(opcode, *operands)
@@ -217,7 +231,7 @@ class Emitter:
         if isinstance(operand, ast.Integer):
             return Constant(type_, bool(operand.value) if type_ is I1 else operand.value)
         if isinstance(operand, ast.Float):
-            return Constant(integer(4 * (len(operand.text) - 2)), operand.bits)
+            return _float(operand, type_)
         if isinstance(operand, ast.Offset):
             return self.displaced(self._read(role, operand.base, type_), operand.offset)
         if not isinstance(operand, ast.Name):
@@ -227,13 +241,15 @@ class Emitter:
     def _read_name(self, role: str, name: ast.Name) -> Value:
         meaning = self._meaning(name)
         if isinstance(meaning, Register):
-            return self.values[self._reads[meaning]]
+            return self.read_register(meaning)
         if isinstance(meaning, ast.Variable):
             return self._array(role, meaning)
-        if name.text.startswith("%") and name.text[1:] in SPECIAL_REGISTERS:
-            return self.builder.sreg(name.text[1:])
+        special = read_special(self, name.text)
+        if special is not None:
+            return special
         what = "special register" if name.text.startswith("%") else "name"
-        raise self.refusal(f"{what} '{name}' is not supported", role)
+        reason = why_absent(name.text)
+        raise self.refusal(f"{what} '{name}' is not supported{f': {reason}' if reason else ''}", role)
 
     def _meaning(self, name: ast.Operand):
         return self._site.scope.lookup(name.text) if isinstance(name, ast.Name) else None
@@ -262,6 +278,15 @@ def _array(variable: ast.Variable) -> Array:
     if size == 0:
         align = max(align, _DYNAMIC_ALIGN)
     return Array(variable.name.replace("%", "$"), variable.space, size, align)
+
+
+def _float(literal: ast.Float, type_: IntType) -> Constant:
+    """The bits of a literal; a decimal one has the width that it is used in (PTX ISA 4.5.2)."""
+    if literal.text[:2].lower() in ("0f", "0d"):
+        return Constant(integer(4 * (len(literal.text) - 2)), literal.bits)
+    if type_ is I32:
+        return Constant(I32, int.from_bytes(bytes(c_float(float(literal.text))), sys.byteorder))
+    return Constant(I64, literal.bits)
 
 
 def _bits(value: Value) -> int:

@@ -16,14 +16,36 @@ if TYPE_CHECKING:
 RESULT = "d"
 MEMORY = "m"
 
+CARRY = Register("CC.CF", "pred")
+"""The carry flag (PTX ISA, CC register), which extended-precision instructions read and write."""
+
+CLOCK = Register("%clock64", "b64", initial=0)
+"""A clock of the thread's own: it advances by one with each read."""
+
+CLOCKS = ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi")
+"""The special registers that read CLOCK."""
+
+_TYPE = re.compile(r"(?:[bsuf]\d+(?:x\d)?|pred)")
+_RANKS = {
+    **dict.fromkeys(("to", "volatile", "weak", "mmio"), 0),
+    **dict.fromkeys(("relaxed", "acquire", "release", "acq_rel", "sc"), 1),
+    **dict.fromkeys(("cta", "cluster", "gpu", "sys"), 2),
+    **dict.fromkeys(("global", "shared", "local", "const", "param"), 3),
+    "sync": 3,
+    **dict.fromkeys(("v2", "v4", "v8"), 8),
+}
+_OTHER_RANK = 5
+_TYPE_RANK = 9
+
 
 @dataclass(frozen=True)
 class Rule:
     """One instruction form.
 
-    `form` is a regular expression for the dotted modifiers as a whole; its named groups are what `lower`
-    asks for (`type`, `space` ...). `roles` names the operands in order: `d` is the result, `m` an address,
-    `a`, `b` and `c` are sources. A pointer can flow into the result through the roles in `carries`.
+    `form` is a regular expression for the dotted modifiers as a whole, in canonical order; its named groups
+    are what `lower` asks for (`type`, `space` ...). `roles` names the operands in order: `d` is the result,
+    `m` an address, `a`, `b` and `c` are sources. A pointer can flow into the result through the roles in
+    `carries`. `reads` and `writes` are registers that no operand names.
     """
 
     opcode: str
@@ -31,12 +53,14 @@ class Rule:
     roles: str
     lower: "Callable[[Emitter], None]"
     carries: str = ""
+    reads: tuple[Register, ...] = ()
+    writes: tuple[Register, ...] = ()
 
     def match(self, instruction: ast.Instruction) -> re.Match[str] | None:
         """The groups of the form, where the instruction has it and as many operands as there are roles."""
         if len(instruction.operands) != len(self.role_names):
             return None
-        return re.fullmatch(self.form, ".".join(instruction.modifiers))
+        return re.fullmatch(self.form, ".".join(canonical(instruction.modifiers)))
 
     @property
     def role_names(self) -> list[str]:
@@ -50,11 +74,27 @@ class Rule:
 
     def accesses(self, site: Site) -> Accesses:
         """The registers an instruction of this form reads and writes."""
-        reads: list[Register] = []
-        writes: list[Register] = []
+        reads: list[Register] = list(self.reads)
+        writes: list[Register] = list(self.writes)
         for role, operand in self.operands(site.instruction):
             (writes if role == RESULT else reads).extend(registers_of(operand, site))
+        if CLOCK in reads:
+            writes.append(CLOCK)
         return Accesses(tuple(dict.fromkeys(reads)), tuple(dict.fromkeys(writes)))
+
+
+def canonical(modifiers: tuple[str, ...]) -> list[str]:
+    """Modifiers in the order in which forms have them, which is mostly the manual's; types stand last.
+
+    PTX takes them in any order (`atom.global.acquire`, `min.s16x2.relu`).
+    """
+    return sorted(modifiers, key=_rank)
+
+
+def _rank(modifier: str) -> int:
+    if _TYPE.fullmatch(modifier):
+        return _TYPE_RANK
+    return _RANKS.get(modifier.partition("::")[0], _OTHER_RANK)
 
 
 def names_of(operand: ast.Operand) -> Iterator[ast.Name]:
@@ -70,11 +110,13 @@ def names_of(operand: ast.Operand) -> Iterator[ast.Name]:
         yield operand.operand
     elif isinstance(operand, ast.Memory | ast.Offset) and isinstance(operand.base, ast.Name):
         yield operand.base
+    elif isinstance(operand, ast.Element):
+        yield from (name for name in (operand.base, operand.index) if isinstance(name, ast.Name))
 
 
 def registers_of(operand: ast.Operand, site: Site) -> Iterator[Register]:
     """The registers among the names of an operand."""
     for name in names_of(operand):
-        register = site.scope.register(name.text)
+        register = CLOCK if name.text in CLOCKS else site.scope.register(name.text)
         if register is not None:
             yield register
