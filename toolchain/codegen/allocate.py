@@ -6,6 +6,7 @@ reaches. Registers joined by a copy are given one number where they do not inter
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -180,23 +181,35 @@ def _past(tile: Tile | None, removed: set[Tile]) -> Tile | None:
 
 
 def _coloured(graph: Interference) -> dict[Register, int]:
-    """Colours by DSATUR (Brelaz 1979): next the register whose neighbours have the most colours."""
+    """Colours by DSATUR (Brelaz 1979): next the register whose neighbours have the most colours.
+
+    `seen` holds the colours of a register's neighbours as bits; the heap has an entry for each time that a
+    register's grew, of which the latest counts.
+    """
+    order = {register: index for index, register in enumerate(graph.neighbours)}
+    seen = dict.fromkeys(graph.neighbours, 0)
     colours: dict[Register, int] = {}
-    waiting = list(graph.neighbours)
-    order = {register: index for index, register in enumerate(waiting)}
-    waiting.sort(key=lambda register: (not register.pinned, order[register]))
-    while waiting:
-        register = next((r for r in waiting if r.pinned), None) or max(
-            waiting, key=lambda r: (len(_seen(graph, r, colours)), len(graph.neighbours[r]), -order[r])
-        )
-        waiting.remove(register)
-        taken = _seen(graph, register, colours)
-        colour = _FIRST[register.kind]
-        while colour in taken:
-            colour += 1
+
+    def entry(register: Register) -> tuple[bool, int, int, int, Register]:
+        if register.pinned:
+            return False, 0, 0, order[register], register
+        return True, -seen[register].bit_count(), -len(graph.neighbours[register]), order[register], register
+
+    heap = [entry(register) for register in graph.neighbours]
+    heapq.heapify(heap)
+    while heap:
+        register = heapq.heappop(heap)[-1]
+        if register in colours:
+            continue
+        colour = _lowest_free(seen[register] >> _FIRST[register.kind]) + _FIRST[register.kind]
         colours[register] = colour
+        for other in graph.neighbours[register]:
+            if other not in colours and not seen[other] >> colour & 1:
+                seen[other] |= 1 << colour
+                heapq.heappush(heap, entry(other))
     return colours
 
 
-def _seen(graph: Interference, register: Register, colours: dict[Register, int]) -> set[int]:
-    return {colours[other] for other in graph.neighbours[register] if other in colours}
+def _lowest_free(taken: int) -> int:
+    """The lowest bit that is not set."""
+    return (~taken & taken + 1).bit_length() - 1

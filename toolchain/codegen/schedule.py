@@ -7,15 +7,17 @@ other, one of them is given up and placing starts again.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from qgpu.ir.analysis.graph import strongly_connected_components
+from qgpu.toolchain.codegen.memory_order import MemoryOrder
 from qgpu.toolchain.codegen.nodes import Condition, Node, NodeGuard, Slot
 from qgpu.toolchain.codegen.places import Decisions, Places, RetryError, overlap
 from qgpu.toolchain.codegen.refuse import refuse
 from qgpu.toolchain.codegen.regions import Region
-from qgpu.toolchain.codegen.selection import Draft, interferes, narrowing_set
+from qgpu.toolchain.codegen.selection import Draft, narrowing_set
 
 
 @dataclass(eq=False)
@@ -70,14 +72,14 @@ class Scheduler:
         return self.region.guard if draft.root.guard is None else draft.root.guard
 
     def _order_memory(self) -> None:
-        effects = [node for node in self.region.nodes if node.access or node.kind in ("trap", "fence")]
-        fences = [node for node in effects if node.kind == "fence"]
-        placed = [draft for draft in self.drafts if draft.access or draft.root.kind == "trap"]
-        for index, second in enumerate(placed):
-            for first in placed[:index]:
-                fenced = any(first.root.order < fence.order < second.root.order for fence in fences)
-                if fenced or _drafts_interfere(first, second):
-                    self._before(first, second)
+        fences = [node.order for node in self.region.nodes if node.kind == "fence"]
+        order = MemoryOrder()
+        for draft in self.drafts:
+            effects = [node for node in draft.covers if node.access or node.kind == "trap"]
+            if draft.access or effects:
+                epoch = sum(fence < draft.root.order for fence in fences)
+                for earlier in order.add(draft, effects, epoch):
+                    self._before(earlier, draft)
 
     # Slots
 
@@ -174,15 +176,18 @@ class Scheduler:
         for draft in self.drafts:
             for other in self.after[draft]:
                 waiting[other] += 1
+        position = {draft: index for index, draft in enumerate(self.drafts)}
+        ready = [position[draft] for draft, count in waiting.items() if count == 0]
         order: list[Draft] = []
-        while waiting:
-            ready = next((draft for draft in self.drafts if waiting.get(draft) == 0), None)
-            if ready is None:
-                raise self._given_up()
-            del waiting[ready]
-            order.append(ready)
-            for other in self.after[ready]:
+        while ready:
+            draft = self.drafts[heapq.heappop(ready)]
+            order.append(draft)
+            for other in self.after[draft]:
                 waiting[other] -= 1
+                if waiting[other] == 0:
+                    heapq.heappush(ready, position[other])
+        if len(order) < len(self.drafts):
+            raise self._given_up()
         return order
 
     def _given_up(self) -> RetryError:
@@ -210,12 +215,3 @@ class Scheduler:
             for node in draft.leaves:
                 if node in self.places.aliases:
                     yield (2 if node.uniform else 4), self.decisions.copied, node
-
-
-def _drafts_interfere(first: Draft, second: Draft) -> bool:
-    return any(
-        interferes(a, b)
-        for a in first.covers
-        for b in second.covers
-        if (a.access or a.kind == "trap") and (b.access or b.kind == "trap")
-    )
