@@ -122,13 +122,13 @@ def test_locations_with_inlining() -> None:
 @pytest.mark.parametrize(
     ("body", "line", "column", "message"),
     [
-        ("add.s32 %r1 %r2;", 6, 13, "unexpected '%r2'; expected '+' or ',' or ';' or '|'"),
-        ("ld.global.u32 %r1, [%rd1;", 6, 25, "unexpected ';'; expected ']'"),
+        ("add.s32 %r1 %r2;", 6, 13, "unexpected '%r2'; expected ',' or ';'"),
+        ("ld.global.u32 %r1, [%rd1;", 6, 25, "unexpected ';'; expected ',' or ']'"),
         ("@%p1 $L;", 6, 6, "unexpected '$L'; expected an instruction"),
         ("@#p1 ret;", 6, 2, "unexpected character '#'; expected '!' or a name"),
         ("add.s32 %r1, %r2\n\n ret;", 6, 17, "expected ';'"),
         ("ret", 6, 4, "expected ';'"),
-        (".reg .b33 %r;", 6, 6, "unexpected character '.'; expected '.v2' or '.v4' or a type"),
+        (".reg .b33 %r;", 6, 6, "unexpected '.b33'; expected '.align' or a type or a vector length"),
     ],
 )
 def test_syntax_errors(body: str, line: int, column: int, message: str) -> None:

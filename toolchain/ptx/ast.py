@@ -72,10 +72,10 @@ class Offset(Node):
 
 @dataclass(frozen=True)
 class Element(Node):
-    """`array[index]`: the address of an element of a declared array, counted in elements."""
+    """`array[index]`: an element of a declared array; the index counts elements."""
 
     base: Name
-    index: int
+    index: Name | Integer | Offset
 
     def __str__(self) -> str:
         return f"{self.base}[{self.index}]"

@@ -7,31 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from lark import Lark
-from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
-from lark.lexer import PatternStr
+from lark.exceptions import UnexpectedInput
 
 from qgpu.toolchain.diagnostics import DiagnosticError, Source
 from qgpu.toolchain.ptx import ast
+from qgpu.toolchain.ptx.syntax_errors import syntax_error
 from qgpu.toolchain.ptx.tree_builder import InvalidText, TreeBuilder
-
-_READABLE = {
-    "NAME": "a name",
-    "LABEL": "a label",
-    "INT": "an integer",
-    "FLOAT": "a number",
-    "FLOAT_BITS": "a floating-point literal",
-    "STRING": "a string",
-    "TYPE": "a type",
-    "SPACE": "a state space",
-    "VECTOR": "'.v2' or '.v4'",
-    "LINKAGE": "a linkage directive",
-    "OPCODE": "an instruction",
-    "PERFORMANCE": "a performance directive",
-    "SECTION": "a section",
-    "TARGETS": "a list of targets",
-    "$END": "the end of the file",
-}
-_MOST_ALTERNATIVES = 4
 
 
 def parse(source: Source) -> ast.Module:
@@ -39,7 +20,7 @@ def parse(source: Source) -> ast.Module:
     try:
         tree: Any = _parser().parse(source.text)
     except UnexpectedInput as error:
-        raise _syntax_error(source, error) from None
+        raise DiagnosticError(syntax_error(source, error)) from None
     except InvalidText as error:
         place = error.position
         diagnostic = source.diagnostic(error.message, place.line, place.column, length=place.length)
@@ -71,32 +52,3 @@ def _cache_file() -> str | None:
     if not private or not os.access(folder, os.W_OK):
         return None
     return str(folder / f"ptx-{sys.version_info.major}.{sys.version_info.minor}.lark")
-
-
-def _syntax_error(source: Source, error: UnexpectedInput) -> DiagnosticError:
-    if isinstance(error, UnexpectedToken) and "SEMICOLON" in error.expected:
-        before = source.text[: error.pos_in_stream].rstrip().split("\n")
-        if len(before) < error.line:
-            return DiagnosticError(source.diagnostic("expected ';'", len(before), len(before[-1]) + 1))
-    if isinstance(error, UnexpectedToken) and error.token.type != "$END":
-        line, column, length = error.line, error.column, len(error.token)
-        message, expected = f"unexpected '{error.token}'", error.accepts or error.expected
-    elif isinstance(error, UnexpectedCharacters):
-        line, column, length = error.line, error.column, 1
-        message, expected = f"unexpected character {error.char!r}", error.allowed
-    else:
-        lines = source.text.split("\n")
-        line, column, length = len(lines), len(lines[-1]) + 1, 1
-        message = "unexpected end of the file"
-        expected = error.expected if isinstance(error, UnexpectedEOF | UnexpectedToken) else ()
-    alternatives = sorted(map(_readable, expected or ()))
-    if 0 < len(alternatives) <= _MOST_ALTERNATIVES:
-        message = f"{message}; expected {' or '.join(alternatives)}"
-    return DiagnosticError(source.diagnostic(message, line, column, length=length))
-
-
-def _readable(terminal: str) -> str:
-    if terminal in _READABLE:
-        return _READABLE[terminal]
-    pattern = _parser().get_terminal(terminal).pattern
-    return f"'{pattern.value}'" if isinstance(pattern, PatternStr) else terminal

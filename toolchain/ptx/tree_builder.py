@@ -9,6 +9,7 @@ from lark import Token, Transformer, v_args
 from qgpu.toolchain.ptx import ast, constants
 
 _MOST_LABELS = 1 << 16
+_DEEPEST = 100
 
 
 class InvalidText(Exception):
@@ -94,7 +95,20 @@ class TreeBuilder(Transformer):
     Raises InvalidText where a literal has no value of 64 bits and where an expression has no value.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._depths: dict[int, int] = {}
+
+    def _nest(self, token: Token, node: ast.Body | ast.Aggregate, parts: Iterable) -> None:
+        """Count how deep braces go: whoever walks the tree does so by recursion."""
+        nested = (part for part in parts if isinstance(part, type(node)))
+        depth = 1 + max((self._depths.pop(id(part)) for part in nested), default=0)
+        if depth > _DEEPEST:
+            raise InvalidText(f"more than {_DEEPEST} braces in one another", _at(token))
+        self._depths[id(node)] = depth
+
     def module(self, version, targets, address_size, *items) -> ast.Module:
+        self._depths.clear()
         return ast.Module(version, targets, address_size or 32, _flat(items))
 
     def version(self, number) -> str:
@@ -153,11 +167,12 @@ class TreeBuilder(Transformer):
             return ast.EntryDeclaration(*signature, None, *rest, position=name.position)
         return ast.Entry(*signature, body, *rest, position=name.position)
 
-    def function(self, linkage, attributes, results, name, parameters, header, body=None) -> ast.Function:
-        performance, pragmas = header
+    def function(self, linkage, attributes, results, name, parameters, *rest) -> ast.Function:
+        body = rest[-1] if rest and isinstance(rest[-1], ast.Body) else None
+        performance = rest if body is None else rest[:-1]
         return ast.Function(
-            name.text, parameters or (), body, performance, _word(linkage), pragmas, attributes or (),
-            results=results or (), position=name.position,
+            name.text, parameters or (), body, performance, _word(linkage),
+            attributes=attributes or (), results=results or (), position=name.position,
         )  # fmt: skip
 
     def header(self, *parts) -> tuple[tuple[ast.Directive, ...], tuple[str, ...]]:
@@ -216,8 +231,10 @@ class TreeBuilder(Transformer):
     def extent(self, *numbers) -> tuple[int | None, ...]:
         return tuple(None if number is None else _number(number) for number in numbers)
 
-    def aggregate(self, *values) -> ast.Aggregate:
-        return ast.Aggregate(tuple(value for value in values if value is not None))
+    def aggregate(self, brace, *values) -> ast.Aggregate:
+        node = ast.Aggregate(tuple(value for value in values if value is not None))
+        self._nest(brace, node, values)
+        return node
 
     def setting(self, name, value) -> ast.Setting:
         return ast.Setting(name.text, value, position=name.position)
@@ -228,8 +245,10 @@ class TreeBuilder(Transformer):
     def masked(self, mask, address) -> ast.Masked:
         return ast.Masked(_number(mask), address, position=_at(mask))
 
-    def body(self, *statements) -> ast.Body:
-        return ast.Body(_flat(statements))
+    def body(self, brace, *statements) -> ast.Body:
+        node = ast.Body(_flat(statements))
+        self._nest(brace, node, statements)
+        return node
 
     def target_list(self, *names) -> tuple[ast.Name, ...]:
         return _flat(names)
@@ -301,7 +320,7 @@ class TreeBuilder(Transformer):
         return ast.Offset(base, _offset(offset), position=base.position)
 
     def element(self, base, index) -> ast.Element:
-        return ast.Element(base, _offset(index), position=base.position)
+        return ast.Element(base, index, position=base.position)
 
     def memory(self, address, *indices) -> ast.Memory:
         if isinstance(address, ast.Offset):
