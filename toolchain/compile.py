@@ -72,7 +72,7 @@ def build_ir(source: Source, language: str, options: CompileOptions) -> "Module"
 
 def run_passes(module: "Module", options: CompileOptions, passes: "Sequence[Pass] | None" = None) -> None:
     """Run passes, those of the default pipeline where none are given, over a module, in place."""
-    from qgpu.ir.passes import LinearizeError, PassManager, default_pipeline
+    from qgpu.ir.passes import PassError, PassManager, default_pipeline
 
     steps = default_pipeline() if passes is None else passes
     manager = PassManager(steps, observers=options.observers)
@@ -80,7 +80,7 @@ def run_passes(module: "Module", options: CompileOptions, passes: "Sequence[Pass
         manager.run(module)
     except OSError as error:
         raise failure(f"cannot write '{error.filename}': {error.strerror}") from None
-    except LinearizeError as error:
+    except PassError as error:
         from qgpu.toolchain.codegen.refuse import refuse
 
         place = error.instruction.loc if error.instruction else None

@@ -2,6 +2,7 @@
 
 from qgpu.ir.passes.common_subexpressions import CommonSubexpressions
 from qgpu.ir.passes.dead_code import DeadCode
+from qgpu.ir.passes.errors import PassError
 from qgpu.ir.passes.if_convert import IfConvert
 from qgpu.ir.passes.linearize import Linearize, LinearizeError
 from qgpu.ir.passes.manager import Observer, Pass, PassManager, PassRun
@@ -23,6 +24,7 @@ __all__ = [
     "NarrowAddresses",
     "Observer",
     "Pass",
+    "PassError",
     "PassManager",
     "PassRun",
     "PipelineError",

@@ -10,22 +10,14 @@ from qgpu.ir.core.function import Function
 from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.types import I1, Type, slot
 from qgpu.ir.core.values import Literal, Value
+from qgpu.ir.passes.errors import PassError
 
 Edge = tuple[BasicBlock, BasicBlock]
 Guard = tuple[Literal, ...]
 
 
-class LinearizeError(Exception):
-    """A function cannot be linearised.
-
-    `instruction` is where, if one is to blame; `notes` say what it would need.
-    """
-
-    def __init__(self, message: str, instruction: Instruction | None = None, *notes: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.instruction = instruction
-        self.notes = notes
+class LinearizeError(PassError):
+    """A function cannot be linearised."""
 
 
 @dataclass(eq=False)
