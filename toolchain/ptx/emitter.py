@@ -7,6 +7,7 @@ method that takes a role raises DiagnosticError, at the operand, where that is n
 import sys
 from collections.abc import Iterator
 from ctypes import c_float
+from typing import Any
 
 from qgpu.ir import (
     I1,
@@ -209,14 +210,18 @@ class Emitter:
         """Gives a register its value that the instruction writes beside its result."""
         self.values[self._writes[register]] = value
 
-    def operation(self, opcode: str, *operands: Value) -> Value:
+    def operation(self, opcode: str, *operands: Value, attrs: dict[str, Any] | None = None) -> Value:
         """The result of a pure operation; a constant where all its operands are."""
-        instruction = self.builder.emit(opcode, *operands)
+        instruction = self.builder.emit(opcode, *operands, attrs=attrs)
         folded = fold(instruction)
         if folded is None:
             return instruction
         instruction.erase()
         return folded
+
+    def compare(self, predicate: str, a: Value, b: Value) -> Value:
+        """An `icmp`; a constant where both operands are."""
+        return self.operation("icmp", a, b, attrs={"pred": predicate})
 
     def resized(self, value: Value, type_: IntType, signed: bool) -> Value:
         """An integer truncated or extended to a type."""
