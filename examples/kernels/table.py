@@ -94,6 +94,11 @@ def u32(*values: int) -> Array:
     return np.array(values, dtype=np.uint32)
 
 
+def u16(*values: int) -> Array:
+    """Unsigned half words."""
+    return np.array(values, dtype=np.uint16)
+
+
 def u64(*values: int) -> Array:
     """Unsigned double words."""
     return np.array(values, dtype=np.uint64)
