@@ -13,8 +13,9 @@ from click.testing import CliRunner, Result
 import launches
 from qgpu.backends.machine.description import BUILTIN, DEFAULT
 from qgpu.backends.machine.qbin import load_program, program_from_bytes
+from qgpu.ir.passes import default_pipeline
 from qgpu.runtime.api import FaultError, compile
-from qgpu.toolchain.compile import CompileOptions, compile_source, pass_names
+from qgpu.toolchain.compile import CompileOptions, compile_source
 from qgpu.toolchain.diagnostics import DiagnosticError
 from qgpu.toolchain.driver import main
 
@@ -101,7 +102,7 @@ def test_the_report_has_the_figures_of_the_program(folder: Path) -> None:
 
 
 def test_dumps_after_passes_go_to_stderr(folder: Path) -> None:
-    names = pass_names()
+    names = [step.name for step in default_pipeline()]
     all_dumps = qgpuc(DOT, "--print-after-all")
     assert set(re.findall(r"^\*\*\* IR Dump After (\S+) \*\*\*$", all_dumps.stderr, re.M)) == set(names)
     one = qgpuc(DOT, f"--print-after={names[0]}")

@@ -165,3 +165,20 @@ def test_every_pass_is_described() -> None:
     heads = re.findall(r"^([\w-]+)(?:\{.*\})?$", text, re.MULTILINE)
     assert heads == list(PASSES)
     assert "if-convert{limit=0,selects=2}" in text
+
+
+def test_what_is_made_on_the_way_is_kept(folder: Path) -> None:
+    Path("kept").mkdir()
+    assert qgpuc("k.ir", "--keep", "--keep-dir=kept").exit_code == 0
+    texts = {path.name: path.read_text() for path in Path("kept").iterdir()}
+    assert sorted(texts) == ["k.ir", "k.opt.ir", "k.qasm"]
+    assert texts["k.ir"] == FIRST
+    assert texts["k.opt.ir"] == qgpuc("k.ir", "--stop-after=linearize").stdout
+    assert texts["k.qasm"] == qgpuc("k.ir", "--emit=machine").stdout
+    assert Path("k.qbin").exists() and Path("k.ir").read_text() == FIRST
+
+
+def test_a_folder_to_keep_in_has_to_exist(folder: Path) -> None:
+    result = qgpuc("k.ir", "--keep", "--keep-dir=nowhere")
+    assert (result.exit_code, Path("k.qbin").exists()) == (1, False)
+    assert "cannot write 'nowhere/k.ir'" in result.stderr

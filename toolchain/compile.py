@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -25,13 +25,20 @@ class CompileOptions:
     """What steers a compilation besides the machine.
 
     `kernels` names the kernels to compile, as in the PTX or, for C++, by their plain names; None means all.
-    `observers` are told of every pass that has run.
+    `observers` are told of every pass that has run. `keep` is given each intermediate form: the suffix of a
+    file for it (`ptx`, `ir`, `opt.ir`), and its text.
     """
 
     cuda: CudaOptions = field(default_factory=CudaOptions)
     cuda_compiler: str = "nvrtc"
     kernels: tuple[str, ...] | None = None
     observers: "Sequence[Observer]" = ()
+    keep: Callable[[str, str], None] | None = None
+
+    def kept(self, suffix: str, text: object) -> None:
+        """Pass on an intermediate form, where someone wants it."""
+        if self.keep is not None:
+            self.keep(suffix, str(text))
 
 
 def compile_source(
@@ -50,7 +57,9 @@ def compile_source(
     source = Source(filename, text)
     with _source_lines(source):
         module = build_ir(source, language, options)
-        run_passes(module, options)
+        options.kept("ir", module)
+        run_passes(module, options, passes_for(machine))
+        options.kept("opt.ir", module)
         return generate_program(module, machine, source)
 
 
@@ -58,6 +67,7 @@ def build_ptx(source: Source, options: CompileOptions) -> str:
     """The PTX of a CUDA source; the compiler's warnings go to stderr."""
     compiled: Ptx = COMPILERS[options.cuda_compiler].compile(source, options.cuda)
     emit(compiled.warnings)
+    options.kept("ptx", compiled.text)
     return compiled.text
 
 
@@ -70,12 +80,18 @@ def build_ir(source: Source, language: str, options: CompileOptions) -> "Module"
     return _lower(Source(f"<PTX of {source.name}>", build_ptx(source, options)), source, options)
 
 
-def run_passes(module: "Module", options: CompileOptions, passes: "Sequence[Pass] | None" = None) -> None:
-    """Run passes, those of the default pipeline where none are given, over a module, in place."""
-    from qgpu.ir.passes import PassError, PassManager, default_pipeline
+def passes_for(machine: "MachineDescription") -> "list[Pass]":
+    """The default pipeline for a machine."""
+    from qgpu.ir.passes import Target, default_pipeline
 
-    steps = default_pipeline() if passes is None else passes
-    manager = PassManager(steps, observers=options.observers)
+    return default_pipeline(Target(machine.lanes, machine.threads, machine.memory_words))
+
+
+def run_passes(module: "Module", options: CompileOptions, passes: "Sequence[Pass]") -> None:
+    """Run passes over a module, in place."""
+    from qgpu.ir.passes import PassError, PassManager
+
+    manager = PassManager(passes, observers=options.observers)
     try:
         manager.run(module)
     except OSError as error:
@@ -92,13 +108,6 @@ def generate_program(module: "Module", machine: "MachineDescription", source: So
     from qgpu.toolchain.codegen import generate
 
     return dataclasses.replace(generate(module, machine), source=source.name)
-
-
-def pass_names() -> list[str]:
-    """The names of the default pipeline's passes, each once, in order."""
-    from qgpu.ir.passes import default_pipeline
-
-    return list(dict.fromkeys(step.name for step in default_pipeline()))
 
 
 def _lower(ptx: Source, cuda: Source | None, options: CompileOptions) -> "Module":

@@ -16,6 +16,7 @@ from qgpu.toolchain.compile import (
     build_ir,
     build_ptx,
     compile_source,
+    passes_for,
     run_passes,
 )
 from qgpu.toolchain.cuda import CudaOptions
@@ -57,11 +58,11 @@ def _emit_ir(job: _Job) -> bytes:
 
 def _emit_cfg(job: _Job) -> bytes:
     """The graph before divergent branches become guards, where no passes were chosen."""
-    from qgpu.ir.passes import default_pipeline
     from qgpu.toolchain.cfg_graph import graph_text
 
-    names = [step.name for step in default_pipeline()]
-    steps = default_pipeline()[: names.index("linearize")] if job.steps is None else job.steps
+    default = passes_for(_machine(job.machine))
+    names = [step.name for step in default]
+    steps = default[: names.index("linearize")] if job.steps is None else job.steps
     return graph_text(_module(job, steps)).encode()
 
 
@@ -95,6 +96,10 @@ _EMITTERS: dict[str, Callable[[_Job], bytes]] = {
 def _compile(job: _Job):
     machine = _machine(job.machine)
     program = compile_source(job.source.text, job.source.name, job.language, machine, job.options)
+    if job.options.keep is not None:
+        from qgpu.backends.machine.assembly import program_text
+
+        job.options.keep("qasm", program_text(program))
     if job.verbose:
         from qgpu.toolchain.report import report
 
@@ -180,6 +185,12 @@ def _print_passes(context: click.Context, _parameter: click.Parameter, wanted: b
     callback=_print_passes,
     help="List the passes and their options.",
 )
+@click.option(
+    "--keep", is_flag=True, help="Keep what is made on the way as .ptx, .ir, .opt.ir and .qasm files."
+)
+@click.option(
+    "--keep-dir", default=".", show_default=True, metavar="DIR", help="Where --keep writes; has to exist."
+)
 @click.option("-v", "--verbose", is_flag=True, help="Report what each kernel uses, as ptxas -v does.")
 @click.option(
     "--emit-weights", is_flag=True, help="Write the checkpoint that is the machine, without a kernel."
@@ -209,6 +220,8 @@ def main(
     dump_ir: str | None,
     time_passes: bool,
     split_input_file: bool,
+    keep: bool,
+    keep_dir: str,
     verbose: bool,
     emit_weights: bool,
     dtype: str,
@@ -231,17 +244,27 @@ def main(
         raise click.UsageError("--split-input-file is for IR and PTX, and for results that are text.")
     output = output or _default_output(file, emit)
     _check_output(file, output)
-    steps = choice.steps()
     with reporting(_PROGRAM), without_collection(), _timing(time_passes) as timer:
+        steps = choice.steps([] if emit == "ptx" else passes_for(_machine(machine)))
         options = CompileOptions(
             cuda=CudaOptions(defines, tuple(map(Path, include_dirs))),
             kernels=kernels or None,
             observers=choice.observers(timer),
+            keep=_keeper(Path(file), keep_dir) if keep else None,
         )
         chosen = steps if choice.explicit else None
         job = _Job(_read(file), language, machine, options, output, verbose, chosen)
         result = _emit_parts(job, emit) if split_input_file else _EMITTERS[emit](job)
         _write(output, result)
+
+
+def _keeper(file: Path, folder: str) -> Callable[[str, str], None]:
+    """Writes intermediate forms into a folder, under the input's name with their own suffix."""
+
+    def keep(suffix: str, text: str) -> None:
+        _write(str(Path(folder, f"{file.stem}.{suffix}")), text.encode())
+
+    return keep
 
 
 @contextmanager

@@ -37,16 +37,16 @@ class PassChoice:
         """Whether passes were chosen, so that the result is the IR after them."""
         return self.pipeline is not None or self.stop_after is not None
 
-    def steps(self) -> "list[Pass]":
-        """The passes to run.
+    def steps(self, default: "list[Pass]") -> "list[Pass]":
+        """The passes to run, of `default` where the command line names none.
 
         Raises:
             click.UsageError: a pass or an option does not exist, or the text has another form.
         """
-        from qgpu.ir.passes import PASSES, PipelineError, default_pipeline, parse_pipeline
+        from qgpu.ir.passes import PASSES, PipelineError, parse_pipeline
 
         try:
-            steps = default_pipeline() if self.pipeline is None else parse_pipeline(self.pipeline, PASSES)
+            steps = default if self.pipeline is None else parse_pipeline(self.pipeline, PASSES)
         except PipelineError as error:
             raise click.UsageError(f"--passes, column {error.column}: {error}.") from None
         for name in self.print_after:

@@ -5,6 +5,7 @@ from qgpu.ir.passes.dead_code import DeadCode
 from qgpu.ir.passes.errors import PassError
 from qgpu.ir.passes.if_convert import IfConvert
 from qgpu.ir.passes.linearize import Linearize, LinearizeError
+from qgpu.ir.passes.lower_exchanges import LowerExchanges
 from qgpu.ir.passes.manager import Observer, Pass, PassManager, PassRun
 from qgpu.ir.passes.narrow_addresses import NarrowAddresses
 from qgpu.ir.passes.observers import DumpFiles, PrintAfter, PrintChanged, TimePasses
@@ -12,6 +13,7 @@ from qgpu.ir.passes.promote_narrow import PromoteNarrow
 from qgpu.ir.passes.recover_indices import RecoverIndices
 from qgpu.ir.passes.registry import PipelineError, describe_passes, parse_pipeline
 from qgpu.ir.passes.simplify import Simplify
+from qgpu.ir.passes.target import Target
 
 __all__ = [
     "PASSES",
@@ -21,6 +23,7 @@ __all__ = [
     "IfConvert",
     "Linearize",
     "LinearizeError",
+    "LowerExchanges",
     "NarrowAddresses",
     "Observer",
     "Pass",
@@ -33,6 +36,7 @@ __all__ = [
     "PromoteNarrow",
     "RecoverIndices",
     "Simplify",
+    "Target",
     "TimePasses",
     "default_pipeline",
     "describe_passes",
@@ -47,8 +51,8 @@ PASSES: dict[str, type[Pass]] = {
 """Every pass by its name."""
 
 
-def default_pipeline() -> list[Pass]:
-    """The passes between a front end and code generation, in order.
+def default_pipeline(target: Target | None = None) -> list[Pass]:
+    """The passes between a front end and code generation for a target, in order.
 
     Addresses are narrowed first, while the 64-bit arithmetic is as the front end wrote it; linearisation is
     last, since the passes before it work on SSA form.
