@@ -158,7 +158,9 @@ def _remainder(left: int, right: int) -> int:
 
 
 def _negate(value: Value) -> Value:
-    return -value if isinstance(value, float) else _wrap(-value, isinstance(value, Unsigned))
+    if isinstance(value, float) or value == _SIGNED_LIMIT:
+        return -value  # 2^63 has type .u64, but who writes -2^63 means the smallest .s64, of the same bits
+    return _wrap(-value, isinstance(value, Unsigned))
 
 
 def _of_integer(name: str, function: Callable[[int], int]) -> Callable[[Value], Value]:

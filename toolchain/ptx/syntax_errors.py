@@ -20,6 +20,7 @@ _READABLE = {
     "WARP_SIZE": "a number",
     "STRING": "a string",
     "TYPE": "a type",
+    "OPAQUE": "a type",
     "SPACE": "a state space",
     "PARAMETER_SPACE": "'.param'",
     "VECTOR": "a vector length",
