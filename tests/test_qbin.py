@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import machine_kernels
-from qgpu.backends.machine.block import Block
+from qgpu.backends.machine.block import FAULTS, Block
 from qgpu.backends.machine.description import DEFAULT, SMALL, MachineDescription
-from qgpu.backends.machine.program import Parameter, Preload, SourceLine
+from qgpu.backends.machine.program import HiddenBuffer, Parameter, Preload, Printf, SourceLine
 from qgpu.backends.machine.qbin import (
     QbinError,
     load_program,
@@ -46,6 +46,38 @@ def test_programs_of_every_machine(machine: MachineDescription) -> None:
     kernel = replace(machine_kernels.vecadd(machine), predicates=2, shared_bytes=64, max_threads=7)
     program = machine_kernels.program(kernel, machine=machine)
     assert program_from_bytes(program_bytes(program)) == program
+
+
+def test_memory_that_the_launch_adds_survives() -> None:
+    hidden = (HiddenBuffer("table", 12, b"\1\2", uniform=9), HiddenBuffer("ring", 64))
+    stop = Block(visit=1, trap=1, imm=FAULTS.index("assert"), next_exit=1)
+    kernel = replace(
+        machine_kernels.vecadd(),
+        local_bytes=40,
+        hidden=hidden,
+        printf=Printf(1, ("%d\n", "größe %llu")),
+        blocks=(stop,),
+        lines=machine_kernels.lines(1),
+        preloads=(),
+        messages=((0, "n > 0"),),
+    )
+    program = machine_kernels.program(kernel)
+    assert program_from_bytes(program_bytes(program)) == program
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"hidden": (HiddenBuffer("t", 2, b"abc"),)}, "'t' has 2 bytes and starts as 3"),
+        ({"hidden": (HiddenBuffer("t", 2, uniform=1),)}, "uniform register 1 is both"),
+        ({"printf": Printf(0, ("%d",))}, "hidden buffer 0 of 0"),
+        ({"local_bytes": 6}, "6 bytes of local memory"),
+        ({"messages": ((0, "n > 0"),)}, "block 0, which is to say 'n > 0', is no trap"),
+    ],
+)
+def test_memory_that_no_launch_can_add_is_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ProgramError, match=message):
+        program_bytes(machine_kernels.program(replace(machine_kernels.vecadd(), **change)))  # pyright: ignore
 
 
 def test_names_and_lines_survive() -> None:
@@ -109,8 +141,8 @@ def test_what_follows_the_last_kernel_is_refused() -> None:
 
 
 def test_another_version_is_named() -> None:
-    with pytest.raises(QbinError, match="format version 2; this program reads version 1"):
-        program_from_bytes(DATA[:4] + b"\2" + DATA[5:])
+    with pytest.raises(QbinError, match="format version 9; this program reads version 2"):
+        program_from_bytes(DATA[:4] + b"\t" + DATA[5:])
 
 
 def test_another_block_format_is_named() -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from qgpu.backends.machine.block import FAULTS, Block
-from qgpu.backends.machine.program import Kernel, Parameter, Preload, Program, SourceLine
+from qgpu.backends.machine.program import HiddenBuffer, Kernel, Parameter, Preload, Program, SourceLine
 
 _RELATIONS = ("never", "lt", "eq", "le", "gt", "ne", "ge", "always")
 """Names of the relation by cond_lt + 2 cond_eq + 4 cond_gt."""
@@ -52,8 +52,12 @@ def _kernel_lines(kernel: Kernel) -> Iterator[str]:
     yield f"kernel {kernel.name}({', '.join(map(_parameter, kernel.parameters))})"
     yield (
         f"  # {kernel.registers} registers, {kernel.predicates} predicates, {len(kernel.blocks)} blocks, "
-        f"{kernel.shared_bytes} bytes shared, warps {kernel.warp_stride} at most"
+        f"{kernel.shared_bytes} bytes shared, {kernel.local_bytes} bytes local a thread, "
+        f"warps {kernel.warp_stride} at most"
     )
+    yield from (f"  buffer {_hidden(hidden)}" for hidden in kernel.hidden)
+    yield from (f"  printf {number}: {text!r}" for number, text in enumerate(_formats(kernel)))
+    yield from (f"  assertion in block {block}: {text!r}" for block, text in kernel.messages)
     yield from (f"  preload {_preload(preload)}" for preload in kernel.preloads)
     width = len(str(len(kernel.blocks) - 1))
     for number, (block, line) in enumerate(zip(kernel.blocks, kernel.lines, strict=True)):
@@ -64,6 +68,16 @@ def _kernel_lines(kernel: Kernel) -> Iterator[str]:
 def _parameter(parameter: Parameter) -> str:
     registers = "".join(f" u{register}" for register in parameter.uniform)
     return f"{parameter.type}{'*' * parameter.pointer} {parameter.name}:{registers or ' unused'}"
+
+
+def _hidden(hidden: HiddenBuffer) -> str:
+    where = "unused" if hidden.uniform is None else f"u{hidden.uniform}"
+    start = f", starts with {hidden.data.hex()}" if hidden.data else ""
+    return f"{hidden.name}: {where}, {hidden.size} bytes{start}"
+
+
+def _formats(kernel: Kernel) -> tuple[str, ...]:
+    return kernel.printf.formats if kernel.printf else ()
 
 
 def _preload(preload: Preload) -> str:

@@ -157,9 +157,10 @@ LARGE = MachineDescription(
     rom_blocks=4096,
     memory_words=MAX_MEMORY_WORDS,
 )
-"""As much of everything as the machine's formats have room for: thread blocks of 1,024, whole kernels of CUDA code.
+"""As much of everything as the formats of blocks, descriptors and tokens have room for.
 
-The default layers do not hold it, so that it runs on the reference interpreter alone.
+Whole kernels of CUDA code are compiled for it. The default layers do not hold it: it runs on the reference
+interpreter alone.
 """
 
 BUILTIN = {machine.name: machine for machine in (DEFAULT, SMALL, LARGE)}

@@ -7,6 +7,7 @@ what is to be 0 is not written. docs/tokens.md is the prose of this file.
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,9 @@ class Region:
         return self.size << DESCRIPTOR_BASE_BITS | base
 
 
+NOWHERE = Region(0, 0)
+
+
 @dataclass(frozen=True)
 class Launch:
     """A kernel launch, ready to be sent.
@@ -54,7 +58,8 @@ class Launch:
         machine, kernel: what runs.
         grid, block: thread blocks of the grid and threads of a block, in x, y, z.
         buffers: the region of each parameter, None for a scalar.
-        shared: the region of shared memory, of size 0 where there is none.
+        shared, local: the regions of shared and of local memory, of size 0 where there is none.
+        hidden: the regions of the kernel's hidden buffers.
         prompt: token ids up to LAUNCH; the machine generates what follows.
     """
 
@@ -64,6 +69,8 @@ class Launch:
     block: Dim3
     buffers: tuple[Region | None, ...]
     shared: Region
+    local: Region
+    hidden: tuple[Region, ...]
     prompt: tuple[int, ...]
 
 
@@ -89,16 +96,19 @@ def build_launch(
     verify_kernel(kernel, machine)
     _check_shape(machine, kernel, grid, block)
     _check_arguments(kernel, arguments)
-    buffers, shared = _lay_out(machine, kernel, arguments, shared_bytes)
+    layout = _lay_out(machine, kernel, arguments, kernel.shared_bytes + shared_bytes, thread_count(block))
+    buffers, starts = layout.buffers, zip(layout.hidden, kernel.hidden, strict=True)
     contents = {r.address: a for r, a in zip(buffers, arguments, strict=True) if r and isinstance(a, bytes)}
+    contents |= {region.address: hidden.data for region, hidden in starts}
     prompt = _Prompt(machine, kernel)
     prompt.reset()
     prompt.program()
     prompt.memory(contents)
     prompt.threads(block)
-    prompt.uniforms(_uniform_values(kernel, arguments, buffers, shared, grid, block))
+    prompt.uniforms(_uniform_values(kernel, arguments, layout, grid, block))
     prompt.launch(block)
-    return Launch(machine, kernel, grid, block, buffers, shared, tuple(prompt.ids))
+    regions = (buffers, layout.shared, layout.local, layout.hidden)
+    return Launch(machine, kernel, grid, block, *regions, tuple(prompt.ids))
 
 
 def read_tokens(machine: MachineDescription, address: int, count: int) -> list[int]:
@@ -149,12 +159,21 @@ def _check_shape(machine: MachineDescription, kernel: Kernel, grid: Dim3, block:
     if threads > most:
         raise LaunchError(
             f"blocks of {threads} threads: kernel '{kernel.name}' with {kernel.registers} registers a thread "
-            f"runs blocks of at most {most} on machine '{machine.name}'"
+            f"runs blocks of at most {most} on machine '{machine.name}'{_advice(machine, threads)}"
         )
     if kernel.max_threads and threads > kernel.max_threads:
         raise LaunchError(
             f"blocks of {threads} threads: kernel '{kernel.name}' states a bound of {kernel.max_threads}"
         )
+
+
+def _advice(machine: MachineDescription, threads: int) -> str:
+    """What lets a thread block run that is too large for a kernel's registers."""
+    if threads > machine.threads:
+        return ""
+    registers = machine.register_rows // -(-threads // machine.lanes)
+    fitting = 1 << registers.bit_length() - 1
+    return f"; compile it with -maxrregcount {fitting}, or state __launch_bounds__({threads})"
 
 
 def _check_arguments(kernel: Kernel, arguments: Sequence[int | bytes]) -> None:
@@ -171,46 +190,74 @@ def _check_arguments(kernel: Kernel, arguments: Sequence[int | bytes]) -> None:
             )
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """Where everything of a launch lies; see Launch."""
+
+    buffers: tuple[Region | None, ...]
+    hidden: tuple[Region, ...]
+    shared: Region
+    local: Region
+
+
 def _lay_out(
-    machine: MachineDescription, kernel: Kernel, arguments: Sequence[int | bytes], shared_bytes: int
-) -> tuple[tuple[Region | None, ...], Region]:
-    """Place buffers one after another from address 0, in parameter order, and shared memory after them."""
+    machine: MachineDescription,
+    kernel: Kernel,
+    arguments: Sequence[int | bytes],
+    shared_bytes: int,
+    threads: int,
+) -> _Layout:
+    """Place memory from address 0: buffers in parameter order, hidden ones, shared memory, local memory."""
+    given = [len(argument) for argument in arguments if isinstance(argument, bytes)]
+    hidden = [buffer.size for buffer in kernel.hidden]
+    sizes = [*given, *hidden, shared_bytes, kernel.local_bytes * threads]
     end = 0
     regions: list[Region] = []
-    shared_size = kernel.shared_bytes + shared_bytes
-    sizes = [len(argument) for argument in arguments if isinstance(argument, bytes)]
-    for size in (*sizes, shared_size):
+    for size in sizes:
         regions.append(Region(end, size))
         end += -(-size // BUFFER_ALIGN) * BUFFER_ALIGN
     used = max((r.address + -(-r.size // 4) * 4 for r in regions if r.size), default=0)
     if used > 4 * machine.memory_words:
-        raise LaunchError(
-            f"the launch needs {used // 4} words of memory; "
-            f"machine '{machine.name}' has {machine.memory_words}"
-        )
-    if max(region.size for region in regions) > MAX_BUFFER_BYTES:
-        raise LaunchError(f"a buffer has at most {MAX_BUFFER_BYTES} bytes")
+        raise _memory_error(machine, kernel, used, (sum(given), sum(hidden), *sizes[-2:]))
+    if max(sizes) > MAX_BUFFER_BYTES:
+        raise LaunchError(f"a buffer has at most {MAX_BUFFER_BYTES} bytes; one has {max(sizes)}")
     placed = iter(regions)
-    return tuple(next(placed) if isinstance(a, bytes) else None for a in arguments), regions[-1]
+    buffers = tuple(next(placed) if isinstance(a, bytes) else None for a in arguments)
+    return _Layout(buffers, tuple(itertools.islice(placed, len(hidden))), *regions[-2:])
+
+
+def _memory_error(
+    machine: MachineDescription, kernel: Kernel, used: int, sizes: tuple[int, int, int, int]
+) -> LaunchError:
+    """Says what takes the memory, and what the user may change."""
+    texts = (
+        "{} bytes of arguments",
+        "{} bytes of the kernel's own variables",
+        "{} bytes of shared memory",
+        f"{{}} bytes of local memory ({kernel.local_bytes} a thread; a smaller thread block needs less)",
+    )
+    parts = ", ".join(text.format(size) for text, size in zip(texts, sizes, strict=True) if size)
+    return LaunchError(
+        f"the launch needs {used // 4} words of memory; machine '{machine.name}' has "
+        f"{machine.memory_words}: {parts}"
+    )
 
 
 def _uniform_values(
-    kernel: Kernel,
-    arguments: Sequence[int | bytes],
-    buffers: Sequence[Region | None],
-    shared: Region,
-    grid: Dim3,
-    block: Dim3,
+    kernel: Kernel, arguments: Sequence[int | bytes], layout: _Layout, grid: Dim3, block: Dim3
 ) -> dict[int, int]:
     """The value of each uniform register that the host writes."""
     values: dict[int, int] = {}
-    for parameter, argument, buffer in zip(kernel.parameters, arguments, buffers, strict=True):
+    for parameter, argument, buffer in zip(kernel.parameters, arguments, layout.buffers, strict=True):
         number = buffer.descriptor if buffer is not None else int(argument)  # pyright: ignore[reportArgumentType]
         extended = _extended(parameter, number)
         values |= {register: extended >> 32 * i & 0xFFFFFFFF for i, register in enumerate(parameter.uniform)}
+    for hidden, region in zip(kernel.hidden, layout.hidden, strict=True):
+        values |= {} if hidden.uniform is None else {hidden.uniform: region.descriptor}
     for preload in kernel.preloads:
         if preload.uniform is not None:
-            values[preload.uniform] = launch_value(preload.name, grid, block, shared) & 0xFFFFFFFF
+            value = launch_value(preload.name, grid, block, layout.shared, layout.local)
+            values[preload.uniform] = value & 0xFFFFFFFF
     return values
 
 
@@ -223,11 +270,12 @@ def _extended(parameter: Parameter, value: int) -> int:
     return value - (1 << bits) if parameter.type[0] == "i" and value >> (bits - 1) else value
 
 
-def launch_value(name: str, grid: Dim3, block: Dim3, shared: Region) -> int:
+def launch_value(name: str, grid: Dim3, block: Dim3, shared: Region, local: Region = NOWHERE) -> int:
     """Return the value of a preload that has one value a launch.
 
     The names are `ntid.x`, `nctaid.x` (and y, z, total: the product), `ctaid.x` (0: the first thread
-    block's), `shared` (its descriptor), `zero`, `const:N` (that number); each with or without a minus before.
+    block's), `shared` and `local` (their descriptors), `zero`,
+    `const:N` (that number); each with or without a minus before.
 
     Raises:
         LaunchError: there is no such value.
@@ -236,7 +284,7 @@ def launch_value(name: str, grid: Dim3, block: Dim3, shared: Region) -> int:
     kind, _, detail = positive.partition(":")
     if kind == "const" and detail.lstrip("-").isdecimal():
         return sign * int(detail)
-    values = {"shared": shared.descriptor, "zero": 0}
+    values = {"shared": shared.descriptor, "local": local.descriptor, "zero": 0}
     for register, size in (("ntid", block), ("nctaid", grid), ("ctaid", (0, 0, 0))):
         values |= {f"{register}.{axis}": length for axis, length in zip("xyz", size, strict=True)}
     values |= {"ntid.total": thread_count(block), "nctaid.total": thread_count(grid)}
@@ -245,10 +293,11 @@ def launch_value(name: str, grid: Dim3, block: Dim3, shared: Region) -> int:
     return sign * values[positive]
 
 
-def thread_value(name: str, thread: int, lanes: int, block: Dim3) -> int:
+def thread_value(name: str, thread: int, lanes: int, block: Dim3, local_bytes: int = 0) -> int:
     """Return the value of a preload (one of THREAD_PRELOADS) for a thread, numbered x first, then y, z."""
     x, y, _ = block
-    values = (thread % x, thread // x % y, thread // (x * y), thread % lanes, thread // lanes)
+    places = (thread % x, thread // x % y, thread // (x * y), thread % lanes, thread // lanes)
+    values = (*places, thread * local_bytes // 4)
     return values[THREAD_PRELOADS.index(name)]
 
 
@@ -300,7 +349,9 @@ class _Prompt:
         for preload in self.kernel.preloads:
             if preload.block is None:
                 continue
-            value = functools.partial(thread_value, preload.name, lanes=lanes, block=block)
+            value = functools.partial(
+                thread_value, preload.name, lanes=lanes, block=block, local_bytes=self.kernel.local_bytes
+            )
             self.ids.append(self.vocabulary.id("exec", preload.block))
             self._each_warp(block, lambda thread, value=value: value(thread) if thread < threads else 0)
 
@@ -337,13 +388,25 @@ def _warps(machine: MachineDescription, block: Dim3) -> int:
     return -(-thread_count(block) // machine.lanes)
 
 
+_COMPARED = 256
+"""Rows of program memory among which the next to send is looked for."""
+
+
 def _sending_order(rows: Sequence[Sequence[int]]) -> Iterator[int]:
-    """The rows' numbers, each next the one of most slices in common with the last (a fifth fewer tokens)."""
-    left = list(range(len(rows)))
+    """The rows' numbers, each next the one of most slices in common with the last (a fifth fewer tokens).
+
+    Of a long program, whose rows would be too many to compare with each other, similar rows are neighbours
+    among the sorted ones, and the next is one of the first `_COMPARED` of these.
+    """
+    waiting = list(range(len(rows)))
+    if len(rows) > _COMPARED:
+        waiting.sort(key=rows.__getitem__)
+    left, later = waiting[:_COMPARED], iter(waiting[_COMPARED:])
     last: Sequence[int] = (0,) * len(rows[0])
     while left:
         changes = [sum(map(operator.ne, last, rows[number])) for number in left]
         number = left.pop(changes.index(min(changes)))
+        left += itertools.islice(later, 1)
         last = rows[number]
         yield number
 

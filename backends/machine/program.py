@@ -31,8 +31,9 @@ class Preload:
     """A special register that the host writes before the launch.
 
     Attributes:
-        name: `tid.x`, `tid.y`, `tid.z`, `laneid`, `warpid` (one value a thread), or `ntid.x`, `nctaid.y`,
-            `-nctaid.x` (negated, as a count up to zero), `shared`, `zero` (one value a launch).
+        name: `tid.x`, `tid.y`, `tid.z`, `laneid`, `warpid`, `frame` (one value a thread), or `ntid.x`,
+            `nctaid.y`, `-nctaid.x` (negated, as a count up to zero), `shared`, `local` (descriptors), `zero` (one
+            value a launch). `frame` is where the thread's local memory begins, in words.
         block: for a value a thread: the program block through which the host sends it, one value a lane.
         uniform: for a value a launch: the uniform register that holds it.
     """
@@ -40,6 +41,40 @@ class Preload:
     name: str
     block: int | None = None
     uniform: int | None = None
+
+
+@dataclass(frozen=True)
+class HiddenBuffer:
+    """A buffer that no argument gives: a variable of the source's in global or constant memory, and the like.
+
+    Attributes:
+        name: of the variable.
+        size: in bytes.
+        data: what every launch starts with; zeros follow.
+        uniform: the uniform register that holds its descriptor, or None where the kernel needs none.
+    """
+
+    name: str
+    size: int
+    data: bytes = b""
+    uniform: int | None = None
+
+
+@dataclass(frozen=True)
+class Printf:
+    """The buffer that device code prints into, and what it prints.
+
+    The buffer is a word that counts the words written, and then these words, as many as there is room for. A
+    record is the number of its format, then a word for each of its conversions (two, low word first, where the
+    conversion is of 64 bits).
+
+    Attributes:
+        buffer: which of the kernel's hidden buffers it is.
+        formats: the formats, by number.
+    """
+
+    buffer: int
+    formats: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -66,6 +101,10 @@ class Kernel:
         warp_stride: warps for which the register rows were laid out: the largest thread block in warps.
         shared_bytes: static shared memory, in bytes.
         max_threads: bound of threads in a block that the source states (.maxntid), or 0.
+        local_bytes: local memory of a thread, in bytes: a multiple of 4.
+        hidden: buffers that the launch adds to the arguments'.
+        printf: what device code prints, or None.
+        messages: what the assertion says that a trap block stands for, with the block's number.
     """
 
     name: str
@@ -78,6 +117,10 @@ class Kernel:
     warp_stride: int
     shared_bytes: int = 0
     max_threads: int = 0
+    local_bytes: int = 0
+    hidden: tuple[HiddenBuffer, ...] = ()
+    printf: Printf | None = None
+    messages: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
     offset  bytes
     0       4      magic "QBIN"
-    4       2      version of the format, 1
+    4       2      version of the format, 2
     6       2      0
     8       8      length of the payload
     16      32     SHA-256 of the payload
@@ -11,6 +11,10 @@
 Numbers are unsigned and little-endian; a text is its length in bytes (4) and UTF-8. The machine description
 is JSON text, so that a reader can tell which machine a file is for without knowing its fields. Rows of
 program memory are packed eight bits a byte, first bit lowest, each row from a byte of its own.
+
+A kernel is its name, six sizes (registers, predicates, warp stride, shared bytes, bound of threads, local
+bytes), its parameters, preloads, hidden buffers with what they start as, printf formats (before them the number
+of their buffer and one, or 0), assertions, source files, number of blocks, rows, and source lines.
 """
 
 from __future__ import annotations
@@ -26,11 +30,19 @@ from typing import TypeVar
 
 from qgpu.backends.machine.block import Block, BlockError, block_fields, decode_block, encode_block, row_bits
 from qgpu.backends.machine.description import MachineDescription, description_from_table
-from qgpu.backends.machine.program import Kernel, Parameter, Preload, Program, SourceLine
+from qgpu.backends.machine.program import (
+    HiddenBuffer,
+    Kernel,
+    Parameter,
+    Preload,
+    Printf,
+    Program,
+    SourceLine,
+)
 from qgpu.backends.machine.verify import ProgramError, verify_kernel, verify_program
 
 MAGIC = b"QBIN"
-VERSION = 1
+VERSION = 2
 _HEADER_BYTES = 48
 _FORMAT_BYTES = 8
 _T = TypeVar("_T")
@@ -143,9 +155,12 @@ def _format_id(machine: MachineDescription) -> bytes:
     return hashlib.sha256(repr(fields).encode()).digest()[:_FORMAT_BYTES]
 
 
+_SIZES = ("registers", "predicates", "warp_stride", "shared_bytes", "max_threads", "local_bytes")
+
+
 def _kernel_bytes(kernel: Kernel, machine: MachineDescription) -> bytes:
     files = sorted({line.file for line in kernel.lines})
-    sizes = (kernel.registers, kernel.predicates, kernel.warp_stride, kernel.shared_bytes, kernel.max_threads)
+    sizes = (getattr(kernel, name) for name in _SIZES)
     rows = (_row_bytes(encode_block(block, machine)) for block in kernel.blocks)
     lines = (
         _number(files.index(line.file), 4) + _number(line.line, 4) + _number(line.column, 4)
@@ -157,6 +172,10 @@ def _kernel_bytes(kernel: Kernel, machine: MachineDescription) -> bytes:
             *(_number(size, 4) for size in sizes),
             _list(kernel.parameters, _parameter_bytes),
             _list(kernel.preloads, _preload_bytes),
+            _list(kernel.hidden, _hidden_bytes),
+            _optional(kernel.printf.buffer if kernel.printf else None),
+            _list(kernel.printf.formats if kernel.printf else (), _text),
+            _list(kernel.messages, lambda message: _number(message[0], 4) + _text(message[1])),
             _list(files, _text),
             _number(len(kernel.blocks), 4),
             *rows,
@@ -172,6 +191,11 @@ def _parameter_bytes(parameter: Parameter) -> bytes:
 
 def _preload_bytes(preload: Preload) -> bytes:
     return _text(preload.name) + _optional(preload.block) + _optional(preload.uniform)
+
+
+def _hidden_bytes(hidden: HiddenBuffer) -> bytes:
+    start = _number(len(hidden.data), 4) + hidden.data
+    return _text(hidden.name) + _number(hidden.size, 4) + _optional(hidden.uniform) + start
 
 
 def _optional(value: int | None) -> bytes:
@@ -252,11 +276,13 @@ def _read_machine(reader: _Reader) -> MachineDescription:
 def _read_kernel(reader: _Reader, machine: MachineDescription) -> Kernel:
     start = reader.offset
     name = reader.text("a kernel's name")
-    registers, predicates, warp_stride, shared_bytes, max_threads = (
-        reader.number(4, f"the resources of kernel '{name}'") for _ in range(5)
-    )
+    sizes = {size: reader.number(4, f"the resources of kernel '{name}'") for size in _SIZES}
     parameters = reader.list("parameters", lambda: _read_parameter(reader))
     preloads = reader.list("preloads", lambda: _read_preload(reader))
+    hidden = reader.list("hidden buffers", lambda: _read_hidden(reader))
+    buffer = reader.optional("the buffer of printf")
+    formats = tuple(reader.list("printf formats", lambda: reader.text("a printf format")))
+    messages = reader.list("assertions", lambda: _read_message(reader))
     files = reader.list("source files", lambda: reader.text("a source file's name"))
     count = reader.number(4, f"the number of blocks of kernel '{name}'")
     if count > machine.rom_blocks:
@@ -269,11 +295,10 @@ def _read_kernel(reader: _Reader, machine: MachineDescription) -> Kernel:
         tuple(preloads),
         blocks,
         lines,
-        registers,
-        predicates,
-        warp_stride,
-        shared_bytes,
-        max_threads,
+        **sizes,
+        hidden=tuple(hidden),
+        printf=None if buffer is None else Printf(buffer, formats),
+        messages=tuple(messages),
     )
     try:
         verify_kernel(kernel, machine)
@@ -294,6 +319,18 @@ def _read_parameter(reader: _Reader) -> Parameter:
 def _read_preload(reader: _Reader) -> Preload:
     name = reader.text("a preload's name")
     return Preload(name, reader.optional("a preload's block"), reader.optional("a preload's register"))
+
+
+def _read_hidden(reader: _Reader) -> HiddenBuffer:
+    name = reader.text("a hidden buffer's name")
+    size = reader.number(4, "a hidden buffer's size")
+    uniform = reader.optional("a hidden buffer's register")
+    data = reader.take(reader.number(4, "the length of a hidden buffer's data"), "a hidden buffer's data")
+    return HiddenBuffer(name, size, data, uniform)
+
+
+def _read_message(reader: _Reader) -> tuple[int, str]:
+    return reader.number(4, "an assertion's block"), reader.text("an assertion")
 
 
 def _read_block(reader: _Reader, machine: MachineDescription, number: int) -> Block:

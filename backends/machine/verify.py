@@ -16,7 +16,7 @@ from qgpu.backends.machine.program import Kernel, Parameter, Preload, Program
 SCALAR_BITS = {f"{sign}{bits}": bits for bits in (8, 16, 32, 64) for sign in "iu"}
 """Element types of parameters, and their widths in bits."""
 
-THREAD_PRELOADS = ("tid.x", "tid.y", "tid.z", "laneid", "warpid")
+THREAD_PRELOADS = ("tid.x", "tid.y", "tid.z", "laneid", "warpid", "frame")
 """Preloads with one value a thread; every other preload has one value a launch."""
 
 
@@ -55,6 +55,7 @@ def _problems(kernel: Kernel, machine: MachineDescription) -> Iterator[str]:
         yield from (f"block {number}: {problem}" for problem in _block_problems(block, kernel, machine))
     for preload in kernel.preloads:
         yield from _preload_problems(preload, kernel)
+    yield from _memory_problems(kernel)
 
 
 def _size_problems(kernel: Kernel, machine: MachineDescription) -> Iterator[str]:
@@ -79,8 +80,22 @@ def _size_problems(kernel: Kernel, machine: MachineDescription) -> Iterator[str]
             f"{kernel.predicates} predicates; machine '{machine.name}' has {machine.predicates} "
             "with that of the existing threads"
         )
-    if kernel.shared_bytes < 0 or kernel.max_threads < 0:
+    if min(kernel.shared_bytes, kernel.max_threads, kernel.local_bytes) < 0:
         yield "a negative size"
+    if kernel.local_bytes % 4:
+        yield f"{kernel.local_bytes} bytes of local memory are not whole words"
+
+
+def _memory_problems(kernel: Kernel) -> Iterator[str]:
+    """What is wrong with hidden buffers, and with what refers to them or to blocks."""
+    for hidden in kernel.hidden:
+        if len(hidden.data) > hidden.size:
+            yield f"buffer '{hidden.name}' has {hidden.size} bytes and starts as {len(hidden.data)}"
+    if kernel.printf and not 0 <= kernel.printf.buffer < len(kernel.hidden):
+        yield f"it prints into hidden buffer {kernel.printf.buffer} of {len(kernel.hidden)}"
+    for block, message in kernel.messages:
+        if not 0 <= block < len(kernel.blocks) or not kernel.blocks[block].trap:
+            yield f"block {block}, which is to say '{message}', is no trap"
 
 
 def _uniform_problems(kernel: Kernel, machine: MachineDescription) -> Iterator[str]:
@@ -102,6 +117,9 @@ def _host_registers(kernel: Kernel) -> Iterator[tuple[str, int]]:
     for preload in kernel.preloads:
         if preload.uniform is not None:
             yield preload.name, preload.uniform
+    for hidden in kernel.hidden:
+        if hidden.uniform is not None:
+            yield hidden.name, hidden.uniform
 
 
 def _parameter_problems(parameter: Parameter) -> Iterator[str]:
