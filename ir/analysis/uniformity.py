@@ -19,6 +19,9 @@ from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.types import PtrType
 from qgpu.ir.core.values import Value
 
+LANE_RESULTS = ("atomicrmw", "cmpxchg", "shuffle", "ballot", "match", "redux")
+"""Opcodes whose results depend on the lane, or on its warp."""
+
 DIVERGENT_REGISTERS = ("tid.x", "tid.y", "tid.z", "laneid", "warpid")
 
 
@@ -31,7 +34,7 @@ def is_source(instruction: Instruction) -> bool:
         return not (isinstance(slot, Instruction) and slot.attrs.get("uniform", False))
     if instruction.op == "addrof":
         return isinstance(instruction.type, PtrType) and instruction.type.space == "local"
-    return instruction.op == "atomicrmw"
+    return instruction.op in LANE_RESULTS
 
 
 class Uniformity:
@@ -76,6 +79,8 @@ class Uniformity:
     def _becomes_divergent(self, block: BasicBlock, instruction: Instruction) -> bool:
         if is_source(instruction):
             return True
+        if instruction.op == "barrier_reduce":
+            return False
         joined = block in self._joins or block in self._irreducible
         if joined and instruction.op == "phi" and len(set(instruction.operands)) > 1:
             return True

@@ -15,6 +15,7 @@ from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.types import VOID
 from qgpu.ir.core.values import TRUE
 from qgpu.ir.passes.linearize.guards import Guards
+from qgpu.ir.passes.linearize.normalise import is_barrier
 from qgpu.ir.passes.linearize.state import LoopRegion, State, replace_terminator, value_with_polarity
 
 
@@ -241,7 +242,7 @@ class Layout:
 
     def _needs_lanes(self, block: BasicBlock) -> bool:
         """Whether a block must not be run with no active lane."""
-        if any(i.op == "barrier" for i in block.instructions) or block.terminator.op in ("trap", "brany"):
+        if any(map(is_barrier, block.instructions)) or block.terminator.op in ("trap", "brany"):
             return True
         uniform = block.terminator.op == "condbr" and block not in self.state.divergent
         return uniform or any(loop.header is block for loop in self.state.loops)
@@ -250,7 +251,7 @@ class Layout:
 def mark_returned(state: State, guards: Guards) -> None:
     """Tells each guarded barrier which literals fail only in lanes that reach no barrier any more."""
     for block in guards.order:
-        for barrier in [i for i in block.instructions if i.op == "barrier"]:
+        for barrier in filter(is_barrier, block.instructions):
             returned = tuple(
                 index
                 for index, literal in enumerate(block.guard)

@@ -111,11 +111,16 @@ def invert(condition: Value) -> None:
         invert(operand)
 
 
+def is_barrier(instruction: Instruction) -> bool:
+    """Whether the threads of the thread block wait for each other at an instruction."""
+    return instruction.op in ("barrier", "barrier_reduce")
+
+
 def blocks_before_barriers(function: Function) -> set[BasicBlock]:
-    """The blocks that hold a barrier or from which one can be reached."""
+    """The blocks that hold a barrier of the thread block or from which one can be reached."""
     graph = control_flow(function).graph
     found: set[BasicBlock] = set()
     for block in function.blocks:
-        if block not in found and any(i.op == "barrier" for i in block.instructions):
+        if block not in found and any(map(is_barrier, block.instructions)):
             found |= nodes_reaching(graph, block)
     return found
