@@ -12,6 +12,7 @@ from qgpu.ir.passes.observers import DumpFiles, PrintAfter, PrintChanged, TimePa
 from qgpu.ir.passes.promote_narrow import PromoteNarrow
 from qgpu.ir.passes.recover_indices import RecoverIndices
 from qgpu.ir.passes.registry import PipelineError, describe_passes, parse_pipeline
+from qgpu.ir.passes.serialise_atomics import SerialiseAtomics
 from qgpu.ir.passes.simplify import Simplify
 from qgpu.ir.passes.target import Target
 
@@ -35,6 +36,7 @@ __all__ = [
     "PrintChanged",
     "PromoteNarrow",
     "RecoverIndices",
+    "SerialiseAtomics",
     "Simplify",
     "Target",
     "TimePasses",
@@ -54,9 +56,10 @@ PASSES: dict[str, type[Pass]] = {
 def default_pipeline(target: Target | None = None) -> list[Pass]:
     """The passes between a front end and code generation for a target, in order.
 
-    Addresses are narrowed first, while the 64-bit arithmetic is as the front end wrote it; linearisation is
-    last, since the passes before it work on SSA form.
+    Addresses are narrowed first, while the 64-bit arithmetic is as the front end wrote it. Linearisation ends
+    SSA form, on which the passes before it work; those after it make use of lockstep.
     """
+    target = target or Target()
     return [
         Simplify(),
         NarrowAddresses(),
@@ -69,4 +72,6 @@ def default_pipeline(target: Target | None = None) -> list[Pass]:
         CommonSubexpressions(),
         DeadCode(),
         Linearize(),
+        LowerExchanges(target.warp_size, target.threads),
+        SerialiseAtomics(target.warp_size, target.threads),
     ]
