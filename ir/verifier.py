@@ -307,6 +307,10 @@ def _check_ptradd(verifier: Verifier, ptradd: Instruction) -> str | None:
     return None if ptradd.type is ptradd.operands[0].type else "the result is in another address space"
 
 
+def _check_atomic(verifier: Verifier, atomic: Instruction) -> str | None:
+    return "memory is not combined in bits" if atomic.type is I1 else None
+
+
 def _check_ptrcast(verifier: Verifier, cast: Instruction) -> str | None:
     before, after = cast.operands[0].type, cast.type
     if not isinstance(before, PtrType) or not isinstance(after, PtrType):
@@ -349,6 +353,8 @@ RULES: dict[str, Callable[[Verifier, Instruction], str | None]] = {
     "barrier": _check_barrier,
     "barrier_reduce": _check_barrier,
     "ptrcast": _check_ptrcast,
+    "atomicrmw": _check_atomic,
+    "cmpxchg": _check_atomic,
     "printf": _check_printf,
 }
 assert RULES.keys() <= OPCODES.keys()

@@ -139,9 +139,8 @@ def test_local_arrays_are_each_threads_own() -> None:
     array @mine: local, 4 bytes, align 4
     {OWN}
       %l = addrof @mine : ptr<local>
-      %v = load i32 %l : i32
-      %w = add %v, %t : i32
-      store i32 %l, %w
+      store i32 %l, %t
+      barrier
       %x = load i32 %l : i32
       store i32 %q, %x
       ret"""
