@@ -4,8 +4,9 @@ The emitter walks a kernel's instructions; `form` holds the groups of the curren
 method that takes a role raises DiagnosticError, at the operand, where that is not what the rule asks for.
 """
 
+import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from ctypes import c_float
 from typing import Any
 
@@ -14,39 +15,58 @@ from qgpu.ir import (
     I32,
     I64,
     Argument,
-    Array,
     Builder,
     Constant,
     Function,
     IntType,
     PtrType,
+    Type,
     Value,
     integer,
+    ptr,
 )
 from qgpu.ir.core.folding import fold
 from qgpu.toolchain.diagnostics import DiagnosticError
 from qgpu.toolchain.ptx import ast
 from qgpu.toolchain.ptx.cfg import Site
-from qgpu.toolchain.ptx.names import Register, type_width
+from qgpu.toolchain.ptx.explain import explain
+from qgpu.toolchain.ptx.names import Register, byte_size, type_width
 from qgpu.toolchain.ptx.places import Places
+from qgpu.toolchain.ptx.pointers import GENERIC, NullClass, Pointers
 from qgpu.toolchain.ptx.rule import MEMORY, RESULT, Rule
 from qgpu.toolchain.ptx.special_registers import read_special, why_absent
 from qgpu.toolchain.ptx.ssa import Node
+from qgpu.toolchain.ptx.variables import Arrays
 
 _SINK = "_"
-_DYNAMIC_ALIGN = 16
-"""What dynamic shared memory is aligned to; several arrays of open size are one piece of memory."""
+
+NULL_OFFSET = -(1 << 30)
+"""Where null pointers lie: no access at an offset below 2^30 from there falls into a buffer."""
 
 
 class Emitter:
     """Emits IR for the instructions of one kernel, one after another."""
 
-    def __init__(self, function: Function, parameters: dict[ast.Parameter, Argument], places: Places) -> None:
+    def __init__(
+        self,
+        function: Function,
+        arguments: dict[Register, Argument],
+        arrays: Arrays,
+        pointers: Pointers,
+        address: Callable[[ast.Function], int],
+        before: Callable[[Site], Iterator[Site]],
+        places: Places,
+    ) -> None:
         self.function = function
+        self.assertion = ""
         self.builder = Builder()
         self.values: dict[Node, Value] = {}
         self.form: dict[str, str | None] = {}
-        self._parameters = parameters
+        self._arguments = arguments
+        self._arrays = arrays
+        self.pointers = pointers
+        self._function_address = address
+        self._before = before
         self._places = places
         self._site: Site
         self._rule: Rule
@@ -128,16 +148,16 @@ class Emitter:
             raise self.refusal("operand has to be an integer literal", role)
         return operand.value
 
-    def parameter(self) -> Value:
-        """The kernel parameter that the address names."""
-        operand = self.operand(MEMORY)
-        assert isinstance(operand, ast.Memory)
-        meaning = self._meaning(operand.base)
-        if not isinstance(meaning, ast.Parameter) or meaning not in self._parameters:
-            raise self.refusal("the address is not a parameter of this kernel", MEMORY)
-        if operand.offset:
-            raise self.refusal("a part of a parameter cannot be loaded", MEMORY)
-        return self._parameters[meaning]
+    def argument(self) -> Value:
+        """The kernel's argument for which the result register stands."""
+        (register,) = self._writes
+        return self._arguments[register]
+
+    def parts(self, role: str) -> list[Value]:
+        """The values of a vector operand, each of its own width."""
+        operand = self.operand(role)
+        assert isinstance(operand, ast.Vector)
+        return [self._read(role, part, I64) for part in operand.elements]
 
     def address(self) -> Value:
         """The pointer that the address operand stands for, with its offset added."""
@@ -146,13 +166,85 @@ class Emitter:
             raise self.refusal("an address has to start from a register or an array", MEMORY)
         pointer = self._read(MEMORY, operand.base, I64)
         if not isinstance(pointer.type, PtrType):
-            raise self.refusal("the address does not come from a pointer parameter or an array", MEMORY)
+            raise self.no_address(MEMORY)
         space = self.form.get("space")
-        if space is not None and space != pointer.type.space:
+        if space is None or space == pointer.type.space:
+            return self.displaced(pointer, operand.offset)
+        if pointer.type.space != GENERIC:
             raise self.refusal(
                 f"the address points to {pointer.type.space} memory, not to {space} memory", MEMORY
             )
-        return self.displaced(pointer, operand.offset)
+        return self.displaced(self.as_type(pointer, ptr(space)), operand.offset)
+
+    def no_address(self, role: str, node: Node | None = None) -> DiagnosticError:
+        """The refusal of a number as an address, which says where the number comes from."""
+        message = "the address does not come from a pointer parameter or an array"
+        return self.number_refusal(role, message, node)
+
+    def number_refusal(self, role: str, message: str, node: Node | None = None) -> DiagnosticError:
+        """The refusal of a number, an operand or any other node, where a pointer is needed."""
+        operand = self.operand(role)
+        base = operand.base if isinstance(operand, ast.Memory) else operand
+        reason, notes = explain(node or self.node(base), self.pointers, self._places)
+        position = getattr(operand, "position", self._site.instruction.position)
+        return self._places.error(f"{message}: {reason}", position, self._site.location, *notes)
+
+    def node(self, operand: ast.Operand) -> Node | None:
+        """The node of an operand that is a register."""
+        register = self._site.scope.register(operand.text) if isinstance(operand, ast.Name) else None
+        return self._reads.get(register) if register is not None else None
+
+    @property
+    def site(self) -> Site:
+        """The current instruction."""
+        return self._site
+
+    def sources(self) -> list[str]:
+        """The roles of the operands that are values read."""
+        return [role for role in self._rule.role_names if role not in (RESULT, MEMORY)]
+
+    def written(self) -> list[Node]:
+        """The nodes that the instruction writes."""
+        return list(self._writes.values())
+
+    def written_by(self, register: Register) -> Node:
+        """The node of a result register."""
+        return self._writes[register]
+
+    def result_types(self) -> list[PtrType | None]:
+        """For each node that the instruction writes its pointer type; None for a number."""
+        return [self.pointers.type(node) for node in self._writes.values()]
+
+    def before(self) -> Iterator[Site]:
+        """The instructions that run before the current one, the last first, as far as there is but one way."""
+        return self._before(self._site)
+
+    def initial_bytes(self, variable: ast.Variable) -> bytes | None:
+        """What a variable holds at any time; None where that may change."""
+        return self._arrays.constant_bytes(variable)
+
+    def read(self, role: str, operand: ast.Operand, type_: IntType) -> Value:
+        """One value of an operand, which is in `role`; numbers have this type."""
+        return self._read(role, operand, type_)
+
+    def as_type(self, value: Value, type_: Type) -> Value:
+        """A pointer typed as of another space, by way of the generic one if need be; else the value itself."""
+        if value.type is type_ or not isinstance(value.type, PtrType) or not isinstance(type_, PtrType):
+            return value
+        if GENERIC not in (value.type.space, type_.space):
+            value = self.builder.emit("ptrcast", value, type=ptr(GENERIC))
+        return self.builder.emit("ptrcast", value, type=type_)
+
+    def null(self, shared: NullClass, type_: PtrType) -> Value:
+        """The null pointer of a class: far outside of the first buffer or array that its pointers may point to."""
+        target = next(iter(shared.targets), None)
+        if target is not None and target.variable is not None:
+            base = self._address_of(target.variable)
+        elif target is not None and target.component is not None:
+            base = self._arguments[target.component.register]
+        else:
+            base = self._arrays.nothing(self.builder)
+        return self.as_type(self.displaced(base, NULL_OFFSET), type_)
 
     def displaced(self, pointer: Value, bytes_: int) -> Value:
         """A pointer moved by a constant number of bytes."""
@@ -196,7 +288,8 @@ class Emitter:
     def _define(self, register: Register, type_: IntType, value: Value) -> None:
         if isinstance(value.type, IntType) and value.type is not type_:
             raise self.refusal(f"the result has {_bits(value)} bits, its register {type_.width}", RESULT)
-        self.values[self._writes[register]] = value
+        node = self._writes[register]
+        self.values[node] = self.as_type(value, self.pointers.type(node) or value.type)
 
     def define_first(self, *values: Value) -> None:
         """Give the result registers their values; the last ones are for results that may be left out."""
@@ -237,6 +330,8 @@ class Emitter:
             return Constant(type_, bool(operand.value) if type_ is I1 else operand.value)
         if isinstance(operand, ast.Float):
             return _float(operand, type_)
+        if isinstance(operand, ast.Element):
+            return self._element(role, operand)
         if isinstance(operand, ast.Offset):
             return self.displaced(self._read(role, operand.base, type_), operand.offset)
         if not isinstance(operand, ast.Name):
@@ -248,7 +343,9 @@ class Emitter:
         if isinstance(meaning, Register):
             return self.read_register(meaning)
         if isinstance(meaning, ast.Variable):
-            return self._array(role, meaning)
+            return self._address_of(meaning)
+        if isinstance(meaning, ast.Function):
+            return Constant(I64, self._function_address(meaning))
         special = read_special(self, name.text)
         if special is not None:
             return special
@@ -259,39 +356,31 @@ class Emitter:
     def _meaning(self, name: ast.Operand):
         return self._site.scope.lookup(name.text) if isinstance(name, ast.Name) else None
 
-    def _array(self, role: str, variable: ast.Variable) -> Value:
-        if variable.space not in ("shared", "local"):
-            message = (
-                f"variable '{variable.name}' is in {variable.space} memory; pass a pointer to it instead"
-            )
-            raise self.refusal(message, role)
-        array = _array(variable)
-        if array not in self.function.shared:
-            self.function.shared.append(array)
+    def _element(self, role: str, element: ast.Element) -> Value:
+        """The address of `array[index]`."""
+        variable = self._meaning(element.base)
+        if not isinstance(variable, ast.Variable):
+            raise self.refusal(f"'{element.base}' is not an array", role)
+        size = byte_size(variable.type, (), variable.vector)
+        array = self.displaced(self._address_of(variable), size * element.offset)
+        index = self._read(role, element.index, I32)
+        if isinstance(index, Constant):
+            return self.displaced(array, size * index.signed)
+        return self.builder.ptradd(array, index, size, signed=False)
+
+    def _address_of(self, variable: ast.Variable) -> Value:
+        array = self._arrays.array(variable)
         return self.builder.addrof(array.name, array.space)
 
 
-def _array(variable: ast.Variable) -> Array:
-    """A shared or local variable as the IR's array of bytes.
-
-    One of open size is dynamic shared memory: it has 0 bytes, and lies behind the arrays that have a size.
-    """
-    size = type_width(variable.type) // 8 * int((variable.vector or "v1")[1:])
-    align = variable.align or size
-    for extent in variable.extents:
-        size *= extent or 0
-    if size == 0:
-        align = max(align, _DYNAMIC_ALIGN)
-    return Array(variable.name.replace("%", "$"), variable.space, size, align)
-
-
 def _float(literal: ast.Float, type_: IntType) -> Constant:
-    """The bits of a literal; a decimal one has the width that it is used in (PTX ISA 4.5.2)."""
-    if literal.text[:2].lower() in ("0f", "0d"):
-        return Constant(integer(4 * (len(literal.text) - 2)), literal.bits)
-    if type_ is I32:
-        return Constant(I32, int.from_bytes(bytes(c_float(float(literal.text))), sys.byteorder))
-    return Constant(I64, literal.bits)
+    """The bits of a literal; a double is rounded where 32 bits are needed (PTX ISA 4.5.2)."""
+    if literal.text[:2].lower() == "0f":
+        return Constant(I32, literal.bits)
+    if type_ is not I32:
+        return Constant(I64, literal.bits)
+    (double,) = struct.unpack("d", struct.pack("Q", literal.bits))
+    return Constant(I32, int.from_bytes(bytes(c_float(double)), sys.byteorder))
 
 
 def _bits(value: Value) -> int:

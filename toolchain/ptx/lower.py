@@ -1,23 +1,32 @@
 """Syntax tree to SIMT IR."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
 
-from qgpu.ir import BasicBlock, Function, Instruction, Module, Type, Value, integer, ptr
+from qgpu.ir import BasicBlock, Constant, Function, Instruction, Module, PtrType, Type, Value, integer, ptr
 from qgpu.ir.core.builder import constant
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, failure
 from qgpu.toolchain.ptx import ast
-from qgpu.toolchain.ptx.cfg import Block, Site, build_graph
+from qgpu.toolchain.ptx.calls import Routines
+from qgpu.toolchain.ptx.cfg import BRANCH, ENDS, Block, Site, predecessors, reverse_postorder
 from qgpu.toolchain.ptx.emitter import Emitter
-from qgpu.toolchain.ptx.names import Register, Scope, type_width
+from qgpu.toolchain.ptx.explain import explain
+from qgpu.toolchain.ptx.graph_builder import build_graph
+from qgpu.toolchain.ptx.names import Passed, Register, Scope, is_structure
+from qgpu.toolchain.ptx.passing import ARGUMENT, Component, pass_in_registers
 from qgpu.toolchain.ptx.places import Places
+from qgpu.toolchain.ptx.pointer_rules import pointer_lowering
 from qgpu.toolchain.ptx.pointers import Pointers, infer_pointers
 from qgpu.toolchain.ptx.rule import Rule
 from qgpu.toolchain.ptx.rules import find_rule, is_plain_transfer, what_it_needs
 from qgpu.toolchain.ptx.ssa import Accesses, Node, Phi, Undefined, Values, build_values
+from qgpu.toolchain.ptx.variables import Arrays
 
 _ADDRESS_BITS = 64
 _THREAD_LIMITS = ("maxntid", "reqntid")
+_MOST_ERRORS = 20
 
 
 def lower_module(
@@ -34,31 +43,56 @@ def lower_module(
     places = Places(source, cuda, module.files)
     outer = Scope()
     outer.meanings.update({variable.name: variable for variable in module.variables})
+    for item in module.items:
+        if isinstance(item, ast.Registers):
+            outer.declare(item)
+    routines = Routines(module, outer, places)
     entries = [entry for entry in module.entries if kernels is None or entry.name in kernels]
-    return Module([_lower_entry(entry, outer, places) for entry in entries])
+    return Module([_lower_entry(entry, outer, routines, places) for entry in entries])
 
 
-def _lower_entry(entry: ast.Entry, outer: Scope, places: Places) -> Function:
-    _refuse_structures(entry, places)
-    scope = Scope(outer)
-    scope.meanings.update({parameter.name: parameter for parameter in entry.parameters})
-    blocks = build_graph(entry, scope, places)
+@dataclass(frozen=True)
+class _Kernel:
+    """What is known of a kernel when its function is emitted."""
+
+    entry: ast.Entry
+    blocks: list[Block]
+    components: tuple[Component, ...]
+    rules: dict[Site, Rule]
+    forms: dict[Site, dict[str, str | None]]
+    values: Values
+    pointers: Pointers
+
+    @property
+    def loaded(self) -> set[Register]:
+        """The registers of the arguments that are read."""
+        sites = (site for site in self.rules if site.instruction.opcode == ARGUMENT)
+        return {register for site in sites for register in self.values.writes[site]}
+
+    def before(self, site: Site) -> Iterator[Site]:
+        """The instructions that run before one, the last first, as long as blocks have one predecessor."""
+        sources = predecessors(self.blocks)
+        block = next(block for block in self.blocks if site in block.sites)
+        yield from reversed(block.sites[: block.sites.index(site)])
+        seen = {block}
+        while len(sources[block]) == 1 and sources[block][0] not in seen:
+            (block,) = sources[block]
+            seen.add(block)
+            yield from reversed(block.sites)
+
+
+def _lower_entry(entry: ast.Entry, outer: Scope, routines: Routines, places: Places) -> Function:
+    parameters = [Passed.declared(parameter) for parameter in entry.parameters]
+    for passed, parameter in zip(parameters, entry.parameters, strict=True):
+        passed.kernel = parameter
+    scope = Scope(outer, {passed.name: passed for passed in parameters})
+    blocks = build_graph(entry, scope, routines, places)
+    components = pass_in_registers(blocks, parameters, places)
     rules, forms = _find_rules(blocks, places)
-    accesses = _accesses(blocks, rules, places)
-    values = build_values(blocks, accesses)
-    pointers = infer_pointers(values, rules, places)
-    return _EntryLowering(entry, blocks, rules, forms, values, pointers, places).run()
-
-
-def _refuse_structures(entry: ast.Entry, places: Places) -> None:
-    message = "parameter '{}' is a structure or array passed by value; pass a pointer to it instead"
-    found = [
-        places.diagnostic(message.format(parameter.name), parameter.position)
-        for parameter in entry.parameters
-        if parameter.extents
-    ]
-    if found:
-        raise DiagnosticError(*found)
+    values = build_values(blocks, _accesses(blocks, rules, places))
+    pointers = infer_pointers(values, rules, components, places)
+    kernel = _Kernel(entry, blocks, components, rules, forms, values, pointers)
+    return _EntryLowering(kernel, outer, routines, places).run()
 
 
 def _find_rules(
@@ -67,8 +101,9 @@ def _find_rules(
     """The row of every instruction, and its form's groups; all that have none are reported at once."""
     rules: dict[Site, Rule] = {}
     forms: dict[Site, dict[str, str | None]] = {}
+    closings = [block.closing for block in blocks if block.closing is not None]
     unsupported = [
-        block.closing for block in blocks if block.closing and not _is_known_closing(block.closing)
+        site for site in closings if _is_transfer(site) and not is_plain_transfer(site.instruction)
     ]
     for site in (site for block in blocks for site in block.sites):
         found = find_rule(site.instruction)
@@ -80,18 +115,15 @@ def _find_rules(
     return rules, forms
 
 
+def _is_transfer(site: Site) -> bool:
+    return site.instruction.opcode == BRANCH or site.instruction.opcode in ENDS
+
+
 def _refuse(sites: list[Site], places: Places) -> None:
-    """Report unsupported instructions in the order of the text; a call stands for its arguments too."""
-    if any(site.instruction.opcode == "call" for site in sites):
-        sites = [site for site in sites if not site.instruction.name.startswith("st.param")]
+    """Report unsupported instructions in the order of the text, each once."""
     ordered = sorted(dict.fromkeys(sites), key=lambda site: site.instruction.position.line)
     if ordered:
-        raise DiagnosticError(*(_unsupported(site, places) for site in ordered))
-
-
-def _is_known_closing(site: Site) -> bool:
-    """Whether the last instruction of a block is a branch of a known form or has a row of its own."""
-    return is_plain_transfer(site.instruction) or find_rule(site.instruction) is not None
+        raise DiagnosticError(*dict.fromkeys(_unsupported(site, places) for site in ordered))
 
 
 def _unsupported(site: Site, places: Places) -> Diagnostic:
@@ -120,39 +152,44 @@ def _guard_register(block: Block, places: Places) -> Register:
 class _EntryLowering:
     """Emits the function of one kernel."""
 
-    def __init__(
-        self,
-        entry: ast.Entry,
-        blocks: list[Block],
-        rules: dict[Site, Rule],
-        forms: dict[Site, dict[str, str | None]],
-        values: Values,
-        pointers: Pointers,
-        places: Places,
-    ) -> None:
-        self._blocks = blocks
-        self._rules = rules
-        self._forms = forms
-        self._values = values
-        self._pointers = pointers
+    def __init__(self, kernel: _Kernel, outer: Scope, routines: Routines, places: Places) -> None:
+        self._kernel = kernel
+        self._values = kernel.values
         self._places = places
-        self._function = _declare(entry, pointers)
-        arguments = dict(zip(entry.parameters, self._function.args, strict=True))
-        self._emitter = Emitter(self._function, arguments, places)
+        self._function = _declare(kernel)
+        registers = [component.register for component in kernel.components]
+        arguments = dict(zip(registers, self._function.args, strict=True))
+        arrays = Arrays(self._function, outer, routines.address, places)
+        self._emitter = Emitter(
+            self._function, arguments, arrays, kernel.pointers, routines.address, kernel.before, places
+        )
         self._phis: list[tuple[Phi, Instruction]] = []
         self._targets: dict[Block, BasicBlock] = {}
+        self._errors: list[Diagnostic] = []
 
     def run(self) -> Function:
-        for block in self._blocks:
+        for block in self._kernel.blocks:
             self._targets[block] = self._function.add_block(block.name)
-        for block in self._blocks:
+        for block in self._kernel.blocks:
             self._emit_phis(block)
-        for block in _reverse_postorder(self._blocks[0]):
+        for block in reverse_postorder(self._kernel.blocks[0]):
             self._emit_block(block)
         for phi, instruction in self._phis:
-            self._complete(phi, instruction)
+            self._trying(lambda phi=phi, instruction=instruction: self._complete(phi, instruction))
+        if self._errors:
+            raise DiagnosticError(*list(dict.fromkeys(self._errors))[:_MOST_ERRORS])
+        _remove_dead(self._function)
         self._function.shared.sort(key=lambda array: array.size == 0)
         return self._function
+
+    def _trying(self, action: Callable[[], None]) -> bool:
+        """Do something, and keep what is refused, so that other instructions are looked at as well."""
+        try:
+            action()
+        except DiagnosticError as error:
+            self._errors += error.diagnostics
+            return False
+        return True
 
     def _emit_phis(self, block: Block) -> None:
         builder = self._emitter.builder.at_end(self._targets[block])
@@ -163,17 +200,22 @@ class _EntryLowering:
             self._phis.append((phi, instruction))
 
     def _type(self, node: Node) -> Type:
-        space = self._pointers.spaces.get(node)
-        return integer(node.register.width) if space is None else ptr(space)
+        return self._kernel.pointers.type(node) or integer(node.register.width)
 
     def _emit_block(self, block: Block) -> None:
         self._emitter.builder.at_end(self._targets[block])
         for site in block.sites:
-            reads, writes = self._values.reads[site], self._values.writes[site]
-            self._define_undefined(reads)
-            self._emitter.begin(site, self._rules[site], self._forms[site], reads, dict(writes))
-            self._rules[site].lower(self._emitter)
+            self._emit_site(site)
         self._emit_end(block)
+
+    def _emit_site(self, site: Site) -> None:
+        rule, writes = self._kernel.rules[site], self._values.writes[site]
+        reads = self._values.reads[site]
+        self._define_undefined(reads)
+        self._emitter.begin(site, rule, self._kernel.forms[site], reads, dict(writes))
+        if not self._trying(lambda: (pointer_lowering(self._emitter) or rule.lower)(self._emitter)):
+            for node in writes.values():
+                self._emitter.values[node] = self._emitter.builder.emit("undef", type=self._type(node))
 
     def _define_undefined(self, reads: dict[Register, Node]) -> None:
         for register, node in reads.items():
@@ -191,11 +233,20 @@ class _EntryLowering:
         builder.loc = block.closing.location if block.closing else builder.loc
         targets = [self._targets[successor] for successor in block.successors]
         if not targets:
-            builder.ret() if block.end == "ret" else builder.trap()
+            self._emit_last(block)
         elif len(targets) == 1:
             builder.br(targets[0])
         else:
             self._emit_branch(block, targets)
+
+    def _emit_last(self, block: Block) -> None:
+        builder = self._emitter.builder
+        if block.end == "ret":
+            builder.ret()
+        elif block.end == "assert":
+            builder.emit("trap", attrs={"kind": "assert", "message": self._emitter.assertion})
+        else:
+            builder.trap()
 
     def _emit_branch(self, block: Block, targets: list[BasicBlock]) -> None:
         reads = self._values.reads[block]
@@ -208,55 +259,72 @@ class _EntryLowering:
     def _complete(self, phi: Phi, instruction: Instruction) -> None:
         for block, node in phi.operands.items():
             target = self._targets[block]
+            self._emitter.builder.before(target.terminator)
             if isinstance(node, Undefined):
-                self._emitter.builder.before(target.terminator)
                 value = self._initial(node.register, instruction.type)
             else:
-                value = self._emitter.values[node]
+                value = self._merged(phi, self._emitter.values[node], instruction.type)
             if value.type is not instruction.type:
-                self._refuse_mixture(phi, block)
+                self._refuse_mixture(phi, node, block)
             instruction.add_incoming(value, target)
 
-    def _refuse_mixture(self, phi: Phi, block: Block) -> None:
+    def _merged(self, phi: Phi, value: Value, type_: Type) -> Value:
+        """A value as a phi takes it: as a pointer of its type, 0 as the null pointer."""
+        shared = self._kernel.pointers.nulls.get(phi)
+        is_null = isinstance(value, Constant) and value.value == 0 and isinstance(type_, PtrType)
+        if is_null and shared is not None:
+            return self._emitter.null(shared, type_)
+        return self._emitter.as_type(value, type_)
+
+    def _refuse_mixture(self, phi: Phi, node: Node, block: Block) -> None:
         site = block.closing or (block.sites[-1] if block.sites else None)
         position = site.instruction.position if site else ast.Position(0, 0)
-        message = f"{phi.register.name} holds a pointer on one path and an integer on another"
-        raise self._places.error(message, position, site.location if site else None)
+        reason, notes = explain(node, self._kernel.pointers, self._places)
+        message = f"{phi.register.name} holds a pointer on one path and a number on another: {reason}"
+        raise self._places.error(message, position, site.location if site else None, *notes)
 
 
-def _declare(entry: ast.Entry, pointers: Pointers) -> Function:
-    """The function without blocks: its parameters, and the launch limits of its directives."""
-    arguments = [(parameter.name, _parameter_type(parameter, pointers)) for parameter in entry.parameters]
+def _declare(kernel: _Kernel) -> Function:
+    """The function without blocks: its parameters, and the launch limits of its directives.
+
+    Where a parameter is passed in parts, `parameters` lists the declared ones: `a, s[24], n`; the parts of `s`
+    are the arguments `s.0`, `s.8` and so on, by their first byte.
+    """
+    entry = kernel.entry
+    arguments = [(part.name, _argument_type(part, kernel)) for part in kernel.components]
     limits = [math.prod(numbers) for name, numbers in entry.performance if name in _THREAD_LIMITS]
-    return Function(entry.name, arguments, attrs={"max_threads": min(limits)} if limits else None)
+    attributes: dict[str, Any] = {"max_threads": min(limits)} if limits else {}
+    if any(map(is_structure, entry.parameters)):
+        attributes["parameters"] = ", ".join(map(_parameter_text, entry.parameters))
+    return Function(entry.name, arguments, attrs=attributes)
 
 
-def _parameter_type(parameter: ast.Parameter, pointers: Pointers) -> Type:
-    """The type of a parameter.
+def _parameter_text(parameter: ast.Parameter) -> str:
+    return (
+        f"{parameter.name}[{Passed.declared(parameter).size}]" if is_structure(parameter) else parameter.name
+    )
 
-    What is as wide as a pointer and never loaded counts as one: compilers drop the load of an unused
+
+def _argument_type(component: Component, kernel: _Kernel) -> Type:
+    """The type of an argument.
+
+    A parameter that is as wide as a pointer and never loaded counts as one: compilers drop the load of an unused
     parameter, and callers should be able to pass what the source declares.
     """
-    width = type_width(parameter.type)
-    unused = parameter not in pointers.loaded and width == _ADDRESS_BITS
-    if parameter in pointers.parameters or unused:
-        space = parameter.pointee.space if parameter.pointee else None
-        return ptr(space or "global")
+    space = kernel.pointers.arguments.get(component)
+    if space is not None:
+        return ptr(space)
+    parameter, width = component.parameter, component.register.width
+    if width == _ADDRESS_BITS and not is_structure(parameter) and component.register not in kernel.loaded:
+        return ptr((parameter.pointee.space if parameter.pointee else None) or "global")
     return integer(width)
 
 
-def _reverse_postorder(first: Block) -> list[Block]:
-    """All blocks, each after those that dominate it."""
-    order: list[Block] = []
-    visited = {first}
-    stack = [(first, iter(first.successors))]
-    while stack:
-        block, successors = stack[-1]
-        successor = next((block for block in successors if block not in visited), None)
-        if successor is None:
-            order.append(block)
-            stack.pop()
-        else:
-            visited.add(successor)
-            stack.append((successor, iter(successor.successors)))
-    return order[::-1]
+def _remove_dead(function: Function) -> None:
+    """Remove addresses of arrays that nothing uses, and the arrays without uses of a constant initial value."""
+    for block in function.blocks:
+        for instruction in list(block.instructions):
+            if instruction.op == "addrof" and not instruction.uses:
+                instruction.erase()
+    used = {i.attrs["name"] for i in function.instructions if i.op == "addrof"}
+    function.shared[:] = [a for a in function.shared if a.name in used or a.space in ("shared", "local")]

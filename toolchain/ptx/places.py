@@ -28,18 +28,23 @@ class Places:
         return Location(self._shown(self.files[line.file]), line.line, line.column)
 
     def error(
-        self, message: str, position: ast.Position, location: Location | None = None
+        self, message: str, position: ast.Position, location: Location | None = None, *notes: Diagnostic
     ) -> DiagnosticError:
-        return DiagnosticError(self.diagnostic(message, position, location))
+        return DiagnosticError(self.diagnostic(message, position, location, *notes))
 
     def diagnostic(
-        self, message: str, position: ast.Position, location: Location | None = None
+        self, message: str, position: ast.Position, location: Location | None = None, *notes: Diagnostic
     ) -> Diagnostic:
-        """An error at a place of the PTX, with a note about the CUDA line it comes from."""
-        notes = tuple(self._origin(location))
+        """An error at a place of the PTX, with a note about the CUDA line it comes from, and further ones."""
+        notes = (*self._origin(location), *notes)
         return self.ptx.diagnostic(
             message, position.line, position.column, length=position.length, notes=notes
         )
+
+    def note(self, message: str, position: ast.Position) -> Diagnostic:
+        """A note at a place of the PTX."""
+        line, column, length = position.line, position.column, position.length
+        return self.ptx.diagnostic(message, line, column, length=length, severity="note")
 
     def _origin(self, location: Location | None) -> Iterator[Diagnostic]:
         if location is None or location.file == self.ptx.name:
