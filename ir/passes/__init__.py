@@ -3,9 +3,11 @@
 from qgpu.ir.passes.common_subexpressions import CommonSubexpressions
 from qgpu.ir.passes.dead_code import DeadCode
 from qgpu.ir.passes.errors import PassError
+from qgpu.ir.passes.expand_operations import ExpandOperations
 from qgpu.ir.passes.if_convert import IfConvert
 from qgpu.ir.passes.linearize import Linearize, LinearizeError
 from qgpu.ir.passes.lower_exchanges import LowerExchanges
+from qgpu.ir.passes.make_reducible import MakeReducible
 from qgpu.ir.passes.manager import Observer, Pass, PassManager, PassRun
 from qgpu.ir.passes.narrow_addresses import NarrowAddresses
 from qgpu.ir.passes.observers import DumpFiles, PrintAfter, PrintChanged, TimePasses
@@ -21,10 +23,12 @@ __all__ = [
     "CommonSubexpressions",
     "DeadCode",
     "DumpFiles",
+    "ExpandOperations",
     "IfConvert",
     "Linearize",
     "LinearizeError",
     "LowerExchanges",
+    "MakeReducible",
     "NarrowAddresses",
     "Observer",
     "Pass",
@@ -68,6 +72,7 @@ def default_pipeline(target: Target | None = None) -> list[Pass]:
         CommonSubexpressions(),
         IfConvert(),
         RecoverIndices(),
+        MakeReducible(),
         Simplify(),
         CommonSubexpressions(),
         DeadCode(),

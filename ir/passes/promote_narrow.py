@@ -63,14 +63,20 @@ RULES: dict[str, Rule] = {
     "sdiv": Rule(("sign", "sign"), lambda facts: ANY),
     "srem": Rule(("sign", "sign"), lambda facts: ANY),
     "popc": Rule(("zero",), lambda facts: BOTH),
+    "bfe_u": Rule(("zero",), lambda facts: ZERO),
+    "bfe_s": Rule(("sign",), lambda facts: SIGN),
+    "bfi": Rule(("any", "any"), lambda facts: ANY),
+    "shuffle": Rule(("any",), lambda facts: facts[0]),
+    "match": Rule(("zero",), lambda facts: ANY),
 }
 """Operations whose low bits in 32-bit arithmetic are those of the narrow operation.
 
-A shift by the narrow width or more is right too: all low bits are then zero, or the sign.
+A shift by the narrow width or more is right too: all low bits are then zero, or the sign. So is a field that
+ends beyond the narrow width. Operands after those that `needs` speaks of are words already.
 """
 
 
-IN_PLACE = ("store", "ptradd", "atomicrmw")
+IN_PLACE = ("store", "ptradd", "atomicrmw", "cmpxchg", "printf")
 
 
 def is_narrow(type_: Type) -> bool:
@@ -99,6 +105,18 @@ class PromoteNarrow(Pass):
 
 def _touches_narrow(instruction: Instruction) -> bool:
     return is_narrow(instruction.type) or any(is_narrow(operand.type) for operand in instruction.operands)
+
+
+_FACTS: dict[str, Facts] = {
+    "zext": BOTH,
+    "sext": SIGN,
+    "mulhi_u": ZERO,
+    "mulhi_s": SIGN,
+    "param": ZERO,
+    "clz": BOTH,
+    "brev": ZERO,
+}
+"""What is known of results of operations that are not the same in 32 bits."""
 
 
 class Promotion:
@@ -156,7 +174,7 @@ class Promotion:
             return _all([self.facts_at(operand) for operand in operands[1:]])
         if op == "load":
             return self._load_facts(instruction)
-        return {"zext": BOTH, "sext": SIGN, "mulhi_u": ZERO, "mulhi_s": SIGN, "param": ZERO}.get(op, ANY)
+        return _FACTS.get(op, ANY)
 
     def facts_at(self, value: Value) -> Facts:
         """What is known of an operand; a constant is written as it is needed, but only one way at a time."""
@@ -191,9 +209,11 @@ class Promotion:
         builder = Builder().before(instruction)
         op = instruction.op
         if op in RULES:
-            needed = zip(instruction.operands, RULES[op].needs, strict=True)
-            wide = [self.value(builder, operand, need) for operand, need in needed]
-            self._define(instruction, builder.emit(op, *wide, name=instruction.name))
+            needs = RULES[op].needs
+            wide = [self.value(builder, *pair) for pair in zip(instruction.operands, needs, strict=False)]
+            rest = instruction.operands[len(needs) :]
+            emitted = builder.emit(op, *wide, *rest, attrs=instruction.attrs, name=instruction.name)
+            self._define(instruction, emitted)
         else:
             self._special(builder, instruction)
 
@@ -288,13 +308,34 @@ def _ptradd(promotion: Promotion, builder: Builder, pointer: Instruction) -> Val
     return pointer
 
 
-def _atomicrmw(promotion: Promotion, builder: Builder, atomic: Instruction) -> Value:
-    """Stays as narrow as it is, between a truncation and an extension."""
-    pointer, value = atomic.operands
-    low = builder.emit("trunc", promotion.value(builder, value, "any"), type=atomic.type)
-    atomic.operands = (pointer, low)
+def _atomic(promotion: Promotion, builder: Builder, atomic: Instruction) -> Value:
+    """Stays as narrow as it is, between truncations and an extension."""
+    pointer, *values = atomic.operands
+    low = [builder.emit("trunc", promotion.value(builder, x, "any"), type=atomic.type) for x in values]
+    atomic.operands = (pointer, *low)
     extended = Instruction("zext", I32, (atomic,), loc=atomic.loc)
     return atomic.block.insert(atomic.block.instructions.index(atomic) + 1, extended)
+
+
+def _printf(promotion: Promotion, builder: Builder, printf: Instruction) -> Value:
+    printf.operands = tuple(
+        promotion.value(builder, x, "zero") if is_narrow(x.type) else x for x in printf.operands
+    )
+    return printf
+
+
+def _leading_zeros(promotion: Promotion, builder: Builder, clz: Instruction) -> Value:
+    """Those of the extended number, less those that the extension added."""
+    assert isinstance(clz.type, IntType)
+    zeros = builder.emit("clz", promotion.value(builder, clz.operands[0], "zero"))
+    return builder.emit("add", zeros, constant(I32, clz.type.width - 32))
+
+
+def _reversed(promotion: Promotion, builder: Builder, brev: Instruction) -> Value:
+    """The reversed bits come out at the top."""
+    assert isinstance(brev.type, IntType)
+    reverse = builder.emit("brev", promotion.value(builder, brev.operands[0], "any"))
+    return builder.emit("lshr", reverse, constant(I32, 32 - brev.type.width))
 
 
 def _wide_copy(promotion: Promotion, builder: Builder, instruction: Instruction) -> Value:
@@ -316,7 +357,11 @@ _SPECIAL: dict[str, Callable[[Promotion, Builder, Instruction], Value]] = {
     "load": _load,
     "store": _store,
     "ptradd": _ptradd,
-    "atomicrmw": _atomicrmw,
+    "atomicrmw": _atomic,
+    "cmpxchg": _atomic,
+    "printf": _printf,
+    "clz": _leading_zeros,
+    "brev": _reversed,
     "undef": _wide_copy,
     "param": _wide_copy,
 }

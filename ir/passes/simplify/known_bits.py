@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.types import IntType
 from qgpu.ir.core.values import Constant, Value
 
 DEPTH = 4
+
+THREADS = 1024
+"""The most threads of a thread block (CUDA C++ Programming Guide, compute capabilities)."""
 
 
 def possible_ones(value: Value, depth: int = DEPTH) -> int:
@@ -15,23 +20,132 @@ def possible_ones(value: Value, depth: int = DEPTH) -> int:
     mask = value.type.mask
     if isinstance(value, Constant):
         return value.value
-    if not isinstance(value, Instruction) or depth == 0:
+    rule = RULES.get(value.op) if isinstance(value, Instruction) and depth else None
+    if rule is None or not isinstance(value, Instruction):
         return mask
-    return mask & _ones_of(value, depth - 1)
+    return mask & rule(value, depth - 1)
 
 
-def _ones_of(value: Instruction, depth: int) -> int:
-    op, operands = value.op, value.operands
-    if op == "zext":
-        return possible_ones(operands[0], depth)
-    if op == "and":
-        return possible_ones(operands[0], depth) & possible_ones(operands[1], depth)
-    if op in ("or", "xor"):
-        return possible_ones(operands[0], depth) | possible_ones(operands[1], depth)
-    if op == "select":
-        return possible_ones(operands[1], depth) | possible_ones(operands[2], depth)
-    if op == "lshr" and isinstance(operands[1], Constant):
-        return possible_ones(operands[0], depth) >> min(operands[1].value, 64)
-    if op == "load" and value.attrs.get("ext") == "zero":
-        return value.attrs["type"].mask
-    return -1
+def _up_to(greatest: int) -> int:
+    """The bits that numbers up to one may have."""
+    return (1 << greatest.bit_length()) - 1
+
+
+def _operands(value: Instruction, depth: int) -> tuple[int, ...]:
+    return tuple(possible_ones(operand, depth) for operand in value.operands)
+
+
+def _trailing_zeros(ones: int) -> int:
+    return (ones & -ones).bit_length() - 1 if ones else 64
+
+
+def _and(value: Instruction, depth: int) -> int:
+    a, b = _operands(value, depth)
+    return a & b
+
+
+def _either(value: Instruction, depth: int) -> int:
+    a, b = _operands(value, depth)[-2:]
+    return a | b
+
+
+def _shifted_right(value: Instruction, depth: int) -> int:
+    amount = value.operands[1]
+    ones = possible_ones(value.operands[0], depth)
+    return ones >> min(amount.value, 64) if isinstance(amount, Constant) else _up_to(ones)
+
+
+def _shifted_left(value: Instruction, depth: int) -> int:
+    amount = value.operands[1]
+    return (
+        possible_ones(value.operands[0], depth) << min(amount.value, 64)
+        if isinstance(amount, Constant)
+        else -1
+    )
+
+
+def _sum(value: Instruction, depth: int) -> int:
+    """No more than the sum of the greatest, if that does not wrap; zeros at the end of both stay."""
+    a, b = _operands(value, depth)
+    low = -1 << min(_trailing_zeros(a), _trailing_zeros(b))
+    return low if (a + b) >> _width(value) else _up_to(a + b) & low
+
+
+def _product(value: Instruction, depth: int) -> int:
+    a, b = _operands(value, depth)
+    low = -1 << _trailing_zeros(a) + _trailing_zeros(b)
+    return low if a * b >> _width(value) else _up_to(a * b) & low
+
+
+def _quotient(value: Instruction, depth: int) -> int:
+    divisor = value.operands[1]
+    if not isinstance(divisor, Constant) or divisor.value == 0:
+        return -1
+    return _up_to(possible_ones(value.operands[0], depth) // divisor.value)
+
+
+def _remainder(value: Instruction, depth: int) -> int:
+    divisor = value.operands[1]
+    if not isinstance(divisor, Constant) or divisor.value == 0:
+        return -1
+    return _up_to(min(possible_ones(value.operands[0], depth), divisor.value - 1))
+
+
+def _minimum(value: Instruction, depth: int) -> int:
+    return _up_to(min(_operands(value, depth)))
+
+
+def _width(value: Value) -> int:
+    assert isinstance(value.type, IntType)
+    return value.type.width
+
+
+def _count(value: Instruction, depth: int) -> int:
+    return _up_to(_width(value))
+
+
+def _field(value: Instruction, depth: int) -> int:
+    length = value.operands[2]
+    return (1 << (length.value & 255)) - 1 if isinstance(length, Constant) else -1
+
+
+def _loaded(value: Instruction, depth: int) -> int:
+    return value.attrs["type"].mask if value.attrs.get("ext") == "zero" else -1
+
+
+def _register(value: Instruction, depth: int) -> int:
+    name = value.attrs["name"]
+    if name.startswith(("tid", "laneid", "warpid")):
+        return THREADS - 1
+    return _up_to(THREADS) if name.startswith("ntid") else -1
+
+
+def _paired(value: Instruction, depth: int) -> int:
+    low, high = _operands(value, depth)
+    return high << 32 | low
+
+
+RULES: dict[str, Callable[[Instruction, int], int]] = {
+    "add": _sum,
+    "mul": _product,
+    "and": _and,
+    "or": _either,
+    "xor": _either,
+    "select": _either,
+    "umax": _either,
+    "umin": _minimum,
+    "lshr": _shifted_right,
+    "shl": _shifted_left,
+    "udiv": _quotient,
+    "urem": _remainder,
+    "popc": _count,
+    "clz": _count,
+    "bfe_u": _field,
+    "zext": lambda value, depth: possible_ones(value.operands[0], depth),
+    "trunc": lambda value, depth: possible_ones(value.operands[0], depth),
+    "high": lambda value, depth: possible_ones(value.operands[0], depth) >> 32,
+    "pack": _paired,
+    "load": _loaded,
+    "sreg": _register,
+}
+"""The bits of an operation's result, by opcode, from those of its operands up to a depth."""
