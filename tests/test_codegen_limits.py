@@ -77,12 +77,3 @@ def test_operations_the_machine_lacks(instruction: str) -> None:
 def test_old_values_that_are_lost() -> None:
     text = refusal("  %x = atomicrmw max_s %a, %n : i32\n  store i32 %a, %x\n  ret")
     assert "'atomicrmw max_s'" in text and "the old value does not follow from the new one" in text
-
-
-def test_local_memory() -> None:
-    text = refusal("  ret", arrays="  array @stack: local, 32 bytes, align 4\n")
-    assert "the machine has no local memory" in text and "32 bytes" in text
-
-
-def test_pointers_in_memory() -> None:
-    assert "keeps no ptr" in refusal("  %p = load ptr<global> %a : ptr<global>\n  store i32 %p, %n\n  ret")

@@ -198,6 +198,7 @@ class _Layout:
     hidden: tuple[Region, ...]
     shared: Region
     local: Region
+    memory: Region
 
 
 def _lay_out(
@@ -217,13 +218,15 @@ def _lay_out(
         regions.append(Region(end, size))
         end += -(-size // BUFFER_ALIGN) * BUFFER_ALIGN
     used = max((r.address + -(-r.size // 4) * 4 for r in regions if r.size), default=0)
-    if used > 4 * machine.memory_words:
+    memory = Region(0, min(4 * machine.memory_words, MAX_BUFFER_BYTES // 4 * 4))
+    addressed = any(preload.name == "memory" for preload in kernel.preloads)
+    if used > (memory.size if addressed else 4 * machine.memory_words):
         raise _memory_error(machine, kernel, used, (sum(given), sum(hidden), *sizes[-2:]))
     if max(sizes) > MAX_BUFFER_BYTES:
         raise LaunchError(f"a buffer has at most {MAX_BUFFER_BYTES} bytes; one has {max(sizes)}")
     placed = iter(regions)
     buffers = tuple(next(placed) if isinstance(a, bytes) else None for a in arguments)
-    return _Layout(buffers, tuple(itertools.islice(placed, len(hidden))), *regions[-2:])
+    return _Layout(buffers, tuple(itertools.islice(placed, len(hidden))), *regions[-2:], memory)
 
 
 def _memory_error(
@@ -256,7 +259,7 @@ def _uniform_values(
         values |= {} if hidden.uniform is None else {hidden.uniform: region.descriptor}
     for preload in kernel.preloads:
         if preload.uniform is not None:
-            value = launch_value(preload.name, grid, block, layout.shared, layout.local)
+            value = launch_value(preload.name, grid, block, layout.shared, layout.local, layout.memory)
             values[preload.uniform] = value & 0xFFFFFFFF
     return values
 
@@ -270,11 +273,18 @@ def _extended(parameter: Parameter, value: int) -> int:
     return value - (1 << bits) if parameter.type[0] == "i" and value >> (bits - 1) else value
 
 
-def launch_value(name: str, grid: Dim3, block: Dim3, shared: Region, local: Region = NOWHERE) -> int:
+def launch_value(
+    name: str,
+    grid: Dim3,
+    block: Dim3,
+    shared: Region,
+    local: Region = NOWHERE,
+    memory: Region = NOWHERE,
+) -> int:
     """Return the value of a preload that has one value a launch.
 
     The names are `ntid.x`, `nctaid.x` (and y, z, total: the product), `ctaid.x` (0: the first thread
-    block's), `shared` and `local` (their descriptors), `zero`,
+    block's), `shared`, `local` and `memory` (all of it; their descriptors), `zero`,
     `const:N` (that number); each with or without a minus before.
 
     Raises:
@@ -284,7 +294,7 @@ def launch_value(name: str, grid: Dim3, block: Dim3, shared: Region, local: Regi
     kind, _, detail = positive.partition(":")
     if kind == "const" and detail.lstrip("-").isdecimal():
         return sign * int(detail)
-    values = {"shared": shared.descriptor, "local": local.descriptor, "zero": 0}
+    values = {"shared": shared.descriptor, "local": local.descriptor, "memory": memory.descriptor, "zero": 0}
     for register, size in (("ntid", block), ("nctaid", grid), ("ctaid", (0, 0, 0))):
         values |= {f"{register}.{axis}": length for axis, length in zip("xyz", size, strict=True)}
     values |= {"ntid.total": thread_count(block), "nctaid.total": thread_count(grid)}

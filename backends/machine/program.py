@@ -32,8 +32,9 @@ class Preload:
 
     Attributes:
         name: `tid.x`, `tid.y`, `tid.z`, `laneid`, `warpid`, `frame` (one value a thread), or `ntid.x`,
-            `nctaid.y`, `-nctaid.x` (negated, as a count up to zero), `shared`, `local` (descriptors), `zero` (one
-            value a launch). `frame` is where the thread's local memory begins, in words.
+            `nctaid.y`, `-nctaid.x` (negated, as a count up to zero), `shared`, `local`, `memory`
+            (descriptors), `zero` (one value a launch). `frame` is where the thread's local memory begins, in
+            words.
         block: for a value a thread: the program block through which the host sends it, one value a lane.
         uniform: for a value a launch: the uniform register that holds it.
     """
@@ -64,9 +65,9 @@ class HiddenBuffer:
 class Printf:
     """The buffer that device code prints into, and what it prints.
 
-    The buffer is a word that counts the words written, and then these words, as many as there is room for. A
-    record is the number of its format, then a word for each of its conversions (two, low word first, where the
-    conversion is of 64 bits).
+    The buffer is a word that counts the words written, and then these words, as many as there is room for.
+    A record is the number of its format, then a word for each of its conversions (two, low word first, where
+    the conversion is of 64 bits).
 
     Attributes:
         buffer: which of the kernel's hidden buffers it is.

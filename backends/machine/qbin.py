@@ -13,8 +13,8 @@ is JSON text, so that a reader can tell which machine a file is for without know
 program memory are packed eight bits a byte, first bit lowest, each row from a byte of its own.
 
 A kernel is its name, six sizes (registers, predicates, warp stride, shared bytes, bound of threads, local
-bytes), its parameters, preloads, hidden buffers with what they start as, printf formats (before them the number
-of their buffer and one, or 0), assertions, source files, number of blocks, rows, and source lines.
+bytes), its parameters, preloads, hidden buffers with what they start as, printf formats (before them the
+number of their buffer and one, or 0), assertions, source files, number of blocks, rows, and source lines.
 """
 
 from __future__ import annotations

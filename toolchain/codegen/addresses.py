@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from qgpu.backends.machine.block import DISPLACEMENT_BITS
-from qgpu.ir import Function
+from qgpu.backends.machine.description import MAX_MEMORY_WORDS
 from qgpu.toolchain.codegen.arithmetic import extreme, product, total
 from qgpu.toolchain.codegen.nodes import Access, Arg, Expression, Node, Operand, Term, signed, word
 from qgpu.toolchain.codegen.registers import Register
@@ -119,7 +119,9 @@ def magnitude(value: Operand) -> int:
 
 
 def _register_magnitude(preload: str) -> int:
-    """Thread indices and block sizes are bounded by the threads of a machine's thread block."""
+    """Thread indices and block sizes are bounded by the threads of a thread block, frames by memory."""
+    if preload == "frame":
+        return MAX_MEMORY_WORDS
     return 1024 if preload.startswith(("tid.", "ntid.", "laneid", "warpid")) else 1 << 31
 
 
@@ -144,20 +146,3 @@ def _sum_magnitude(expression: Expression) -> int:
         return 1 << 31
     x, y, z = map(magnitude, expression.operands)
     return min(1 << 31, x * y + z)
-
-
-def shared_offset(function: Function, name: str) -> int:
-    """The offset of an array in the thread block's shared memory; arrays lie in order, each aligned."""
-    return shared_layout(function)[name]
-
-
-def shared_layout(function: Function) -> dict[str, int]:
-    """The offset of every shared array, and under the empty name the size of all."""
-    layout: dict[str, int] = {}
-    end = 0
-    for array in function.shared:
-        if array.space == "shared":
-            start = -(-end // array.align) * array.align
-            layout[array.name] = start
-            end = start + array.size
-    return {**layout, "": end}

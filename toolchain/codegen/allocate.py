@@ -39,8 +39,8 @@ class Interference:
                 self.neighbours.setdefault(register, set())
             self._add_writes(tile, after[tile])
         for register in list(self.neighbours):
-            if register.high:
-                self.neighbours.setdefault(register.high, set())
+            if register.partner:
+                self.neighbours.setdefault(register.partner, set())
         pinned = [register for register in self.neighbours if register.pinned]
         for register in self.neighbours:
             for other in pinned:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from qgpu.backends.machine.block import Block
 from qgpu.backends.machine.description import MachineDescription
-from qgpu.backends.machine.program import Kernel, Parameter, Preload, SourceLine
+from qgpu.backends.machine.program import HiddenBuffer, Kernel, Parameter, Preload, SourceLine
 from qgpu.ir import Argument, IntType, Location, PtrType
 from qgpu.toolchain.codegen.allocate import Allocation
 from qgpu.toolchain.codegen.environment import Lowered
@@ -66,7 +66,17 @@ def emit_kernel(
         warp_stride=stride,
         shared_bytes=lowered.shared_bytes,
         max_threads=int(function.attrs.get("max_threads", 0)),
+        local_bytes=lowered.local_bytes,
+        hidden=tuple(_hidden(lowered, allocation)),
+        messages=tuple((index, tile.message) for index, tile in enumerate(program) if tile.message),
     )
+
+
+def _hidden(lowered: Lowered, allocation: Allocation) -> Iterator[HiddenBuffer]:
+    """The arrays in global and const memory that the kernel uses."""
+    for name, register in lowered.arrays.items():
+        array = lowered.function.array(name)
+        yield HiddenBuffer(name, array.size, array.data.rstrip(b"\0"), allocation.numbers.get(register))
 
 
 def _thread_preloads(allocation: Allocation) -> list[tuple[str, Tile]]:
@@ -104,7 +114,7 @@ def _parameter_registers(argument: Argument, lowered: Lowered, allocation: Alloc
     register = lowered.parameters.get(argument.index)
     if register is None or register not in allocation.numbers:
         return ()
-    return tuple(allocation.numbers[word] for word in (register, register.high) if word)
+    return tuple(allocation.numbers[word] for word in (register, register.partner) if word)
 
 
 def _parameter_type(argument: Argument, lowered: Lowered) -> str:

@@ -17,20 +17,31 @@ class Lowered:
     """A function as regions, and the registers that the host or the grid loop writes.
 
     `parameters` maps parameter numbers to their register; `specials` the names of special registers such as
-    `tid.x`, and `index.x`, which is ctaid.x * ntid.x + tid.x.
+    `tid.x`, `index.x`, which is ctaid.x * ntid.x + tid.x, and `frame`, where the thread's local memory
+    begins; `arrays` those in global and const memory. Sizes of memory are in bytes, of local memory those of
+    a thread.
     """
 
     function: Function
     regions: list[Region] = field(default_factory=list)
     parameters: dict[int, Register] = field(default_factory=dict)
     specials: dict[str, Register] = field(default_factory=dict)
+    arrays: dict[str, Register] = field(default_factory=dict)
     slots: list[Slot] = field(default_factory=list)
     shared_bytes: int = 0
+    local_bytes: int = 0
+
+    def array(self, name: str) -> Register:
+        """The register of the descriptor of an array in global or const memory."""
+        if name not in self.arrays:
+            self.arrays[name] = Register("uniform", name, pinned=True)
+        return self.arrays[name]
 
     def special(self, name: str) -> Register:
         """The register of a special register, pinned."""
         if name not in self.specials:
-            kind = "thread" if name in THREAD_REGISTERS or name.startswith("index.") else "uniform"
+            thread = name in (*THREAD_REGISTERS, "frame") or name.startswith("index.")
+            kind = "thread" if thread else "uniform"
             self.specials[name] = Register(kind, name, pinned=True, preload=name)
         return self.specials[name]
 
@@ -38,9 +49,10 @@ class Lowered:
         """The register of a kernel parameter: a scalar, its low word, or the descriptor of a buffer."""
         if index not in self.parameters:
             argument = self.function.args[index]
-            wide = isinstance(argument.type, IntType) and argument.type.width == 64
-            high = Register("uniform", f"{argument.name}.high", pinned=True) if wide else None
-            self.parameters[index] = Register("uniform", argument.name, pinned=True, high=high)
+            low = Register("uniform", argument.name, pinned=True)
+            self.parameters[index] = low
+            if isinstance(argument.type, IntType) and argument.type.width == 64:
+                low.partner = Register("uniform", f"{argument.name}.high", pinned=True, partner=low)
         return self.parameters[index]
 
     def is_signed(self, index: int) -> bool:

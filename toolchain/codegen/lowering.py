@@ -10,17 +10,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from qgpu.backends.machine.block import FAULTS
-from qgpu.ir import I1, I32, Argument, Function, Instruction, IntType, Literal, PtrType, SlotType, Value
-from qgpu.toolchain.codegen.addresses import access, shared_layout
-from qgpu.toolchain.codegen.arithmetic import ATOMICS, OLD_VALUES, RULES, logic
+from qgpu.ir import I1, I32, I64, Argument, Constant, Function, Instruction, IntType, Literal, SlotType, Value
+from qgpu.toolchain.codegen.arithmetic import RULES, logic
 from qgpu.toolchain.codegen.environment import Environment, Lowered
 from qgpu.toolchain.codegen.inline import is_inversion
+from qgpu.toolchain.codegen.memory_layout import array_offsets, frame_bytes
+from qgpu.toolchain.codegen.memory_lowering import MemoryLowering
 from qgpu.toolchain.codegen.nodes import (
-    EQUAL,
     GREATER,
     LESS,
-    MEMORY,
-    Access,
     Arg,
     Condition,
     Expression,
@@ -30,11 +28,11 @@ from qgpu.toolchain.codegen.nodes import (
     move,
 )
 from qgpu.toolchain.codegen.pointer_lowering import PointerLowering
-from qgpu.toolchain.codegen.refuse import refuse, refuse_instruction
+from qgpu.toolchain.codegen.refuse import refuse_instruction
 from qgpu.toolchain.codegen.regions import Emitter, is_uniform
 from qgpu.toolchain.codegen.registers import Register
 
-_TRAPS = {"trap": "trap", "unreachable": "trap", "barrier": "barrier"}
+_TRAPS = {"trap": "trap", "unreachable": "trap", "barrier": "barrier", "assert": "assert"}
 
 
 def lower(function: Function) -> Lowered:
@@ -51,13 +49,14 @@ class _Lowering:
         self.env = Environment(function)
         self.slots: dict[Value, Slot] = {}
         self.pointers = PointerLowering(self.env, self.slots)
+        self.memory = MemoryLowering(self.env, self.pointers)
         self.conditions: dict[Value, Condition] = {}
         self.handlers: dict[str, Callable[[Instruction], None]] = {
             "param": self._param,
             "sreg": self._sreg,
-            "load": self._load,
-            "store": self._store,
-            "atomicrmw": self._atomic,
+            "load": self.memory.load,
+            "store": self.memory.store,
+            "atomicrmw": self.memory.atomic,
             "slot": self._slot,
             "set": self._set,
             "get": self._get,
@@ -80,7 +79,8 @@ class _Lowering:
                 env.emitter.loc = instruction.loc
                 self._instruction(instruction)
             env.result.regions.append(region)
-        env.result.shared_bytes = shared_layout(env.function)[""]
+        env.result.shared_bytes = array_offsets(env.function, "shared")[""]
+        env.result.local_bytes = frame_bytes(env.function)
         return env.result
 
     def _instruction(self, instruction: Instruction) -> None:
@@ -121,6 +121,9 @@ class _Lowering:
     # Arithmetic
 
     def _pure(self, instruction: Instruction) -> Arg:
+        part = self._word_of_wide(instruction)
+        if part is not None:
+            return part
         if isinstance(parameter := next(iter(instruction.operands), None), Argument):
             converted = self._converted(instruction, parameter)
             if converted is not None:
@@ -130,6 +133,28 @@ class _Lowering:
         self.env.check_types(instruction)
         args = [self.env.arg(operand) for operand in instruction.operands]
         return self._computed(instruction, args)
+
+    def _word_of_wide(self, instruction: Instruction) -> Arg | None:
+        """A word of a 64-bit parameter or distance: `trunc` of it, or for the high one of it shifted by 32.
+
+        The shift itself is no code; what it stands for here is not read.
+        """
+        if _is_high_part(instruction):
+            return 0
+        value = instruction.operands[0] if instruction.op == "trunc" and instruction.type is I32 else None
+        if value is None or value.type is not I64:
+            return None
+        high = _is_high_part(value)
+        source = value.operands[0] if isinstance(value, Instruction) and high else value
+        if isinstance(source, Argument):
+            low = self.env.result.parameter(source.index)
+            return low.partner if high else low
+        if isinstance(source, Instruction) and source.op in ("ptrdiff", "ptrtoint", "param"):
+            low = self.env.values[source]
+            if source.op == "param":
+                return low.partner if high and isinstance(low, Register) else low
+            return self.env.emitter.value(Expression("shr", low, 31, signed=True)) if high else low
+        return None
 
     def _converted(self, instruction: Instruction, parameter: Argument) -> Arg | None:
         """A parameter that is not a word as one, or None: the host has extended it, or it is the low word."""
@@ -175,7 +200,6 @@ class _Lowering:
     # Special registers and slots
 
     def _param(self, instruction: Instruction) -> None:
-        self.env.check_types(instruction)
         self.env.values[instruction] = self.env.result.parameter(instruction.attrs["index"])
 
     def _sreg(self, instruction: Instruction) -> None:
@@ -200,78 +224,6 @@ class _Lowering:
         uniform = self.env.uniformity.uniform(instruction)
         self.env.values[instruction] = self.env.get_slot(self.slots[instruction.operands[0]], uniform)
 
-    # Memory
-
-    def _load(self, instruction: Instruction) -> None:
-        self.env.check_types(instruction)
-        type_ = instruction.attrs["type"]
-        sign = instruction.attrs.get("ext") == "sign"
-        node = self._memory("load", instruction, type_, Expression("mad", MEMORY, 1), sign)
-        node.uniform = self.env.uniformity.uniform(instruction)
-        self.env.values[instruction] = node
-
-    def _store(self, instruction: Instruction) -> None:
-        type_ = instruction.attrs["type"]
-        self._check_stored(instruction, type_)
-        value = self.env.arg(instruction.operands[1])
-        narrow = Expression("merge", MEMORY, value)
-        node = self._memory("store", instruction, type_, move(value) if type_ is I32 else narrow)
-        alike = is_uniform(value) and all(map(is_uniform, node.args))
-        node.uniform = alike and not self.env.emitter.region.guard
-
-    def _check_stored(self, instruction: Instruction, type_: object) -> None:
-        if isinstance(type_, IntType) and type_.width > 32:
-            raise refuse_instruction(instruction, f"the machine computes on 32 bits, not on {type_}")
-        if isinstance(type_, PtrType):
-            raise refuse_instruction(instruction, "the machine keeps no pointers in memory")
-
-    def _memory(
-        self, kind: str, instruction: Instruction, type_: object, expression: Expression, sign: bool = False
-    ) -> Node:
-        if not isinstance(type_, IntType) or type_.width not in (8, 16, 32):
-            raise refuse_instruction(instruction, f"the machine keeps no {type_} in memory")
-        pointer = self.pointers.pointer(instruction.operands[0])
-        where = access(pointer, type_.bytes, sign, self.env.emitter.value)
-        if kind != "load" and not is_uniform(where.descriptor):
-            return self._one_of_several(kind, instruction, expression, where)
-        node = self.env.emitter.add(kind, expression, uniform=False, access=where)
-        node.volatile = bool(instruction.attrs.get("volatile"))
-        return node
-
-    def _one_of_several(
-        self, kind: str, instruction: Instruction, expression: Expression, where: Access
-    ) -> Node:
-        """Writes to each buffer it may be, in the lanes whose it is and that have not written to one before.
-
-        A block reads two thread registers; the buffer's, the index's and the value's would be three.
-        """
-        if instruction.uses:
-            raise refuse_instruction(instruction, "its buffer is one of several, and its result is used")
-        emitter = self.env.emitter
-        guard, node = emitter.region.guard, None
-        for descriptor in self.pointers.choices(instruction.operands[0]):
-            same = Expression("cmp", where.descriptor, descriptor, relation=EQUAL)
-            condition = emitter.add("value", same, uniform=False)
-            condition.guard = guard
-            node = emitter.add(kind, expression, False, replace(where, descriptor=descriptor))
-            node.guard = (*guard, (condition, True))
-            guard = (*guard, (condition, False))
-        assert node is not None
-        return node
-
-    def _atomic(self, instruction: Instruction) -> None:
-        self.env.check_types(instruction)
-        kind = instruction.attrs["kind"]
-        value = self.env.arg(instruction.operands[1])
-        node = self._memory("atomic", instruction, I32, ATOMICS[kind](value))
-        if not instruction.uses:
-            return
-        if kind not in OLD_VALUES:
-            raise refuse_instruction(
-                instruction, "a block has one result, and the old value does not follow from the new one"
-            )
-        self.env.values[instruction] = self.env.emitter.value(OLD_VALUES[kind](node, value))
-
     # Control flow
 
     def _branch_any(self, instruction: Instruction) -> None:
@@ -293,7 +245,8 @@ class _Lowering:
         """Control goes on by itself."""
 
     def _trap(self, instruction: Instruction) -> None:
-        self._trap_block(_TRAPS[instruction.attrs["kind"]])
+        node = self._trap_block(_TRAPS[instruction.attrs["kind"]])
+        node.message = instruction.attrs.get("message", "")
 
     def _trap_block(self, kind: str) -> Node:
         node = self.env.emitter.add("trap", move(0), uniform=False)
@@ -310,12 +263,12 @@ class _Lowering:
                 self._trap_block("barrier").guard = (*guard[:index], (condition, not polarity))
 
 
-def check_function(function: Function) -> None:
-    """Refuse what no launch of this machine could hold, before any code is generated."""
-    for array in function.shared:
-        if array.space != "shared":
-            raise refuse(
-                f"kernel '{function.name}' needs the array '{array.name}' in {array.space} memory",
-                None,
-                f"the machine has no {array.space} memory; this array takes {array.size} bytes",
-            )
+def _is_high_part(value: Value) -> bool:
+    """Whether a value is the high word of a 64-bit parameter or distance, as a 64-bit number."""
+    if not isinstance(value, Instruction) or value.op != "lshr" or value.type is not I64:
+        return False
+    source, amount = value.operands
+    whole = isinstance(source, Argument) or (
+        isinstance(source, Instruction) and source.op in ("ptrdiff", "ptrtoint", "param")
+    )
+    return whole and isinstance(amount, Constant) and amount.value == 32

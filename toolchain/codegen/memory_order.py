@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from qgpu.toolchain.codegen.nodes import Node
+from qgpu.toolchain.codegen.nodes import ANY_SPACE, Node
 from qgpu.toolchain.codegen.selection import Draft
-
-ANY_SPACE = "any"
-"""The space of an access through a pointer into one of several."""
 
 _VOLATILE = "volatile"
 """A space that every volatile access writes, since these keep their order."""

@@ -22,6 +22,13 @@ LUT_X, LUT_Y, LUT_Z = 0xF0, 0xCC, 0xAA
 """Truth tables of the operands: a function of X, Y, Z is the same function of these (PTX ISA, lop3)."""
 
 
+EFFECTS = ("store", "atomic", "check", "trap")
+"""Kinds of nodes that do something beside their result."""
+
+ANY_SPACE = "any"
+"""The space of an access through a pointer into one of several."""
+
+
 class _Memory:
     """The word, half word or byte that the node's access names, as an operand."""
 
@@ -122,7 +129,8 @@ class Node:
     """An operation in a region of the program.
 
     Attributes:
-        kind: `value` (pure), `load`, `store`, `atomic`, `get`, `set`, `branch`, `trap`, `fence`.
+        kind: `value` (pure), `load`, `store`, `atomic`, `check` (an access for its faults), `get`,
+            `set`, `branch`, `trap`, `fence`.
         expression: what it computes; of a set or a branch, its operand.
         access: the memory it reads or writes.
         slot: the slot of a get or set.
@@ -132,6 +140,7 @@ class Node:
         data, predicate: registers of its result.
         volatile: kept in the order of the source among its like.
         trap: of a trap, the number of the fault.
+        message: of a trap, what the assertion says that has failed.
         guard: the lanes that take part, where they are not those of the region.
         over: the node whose register this one overwrites, in the lanes of its guard.
     """
@@ -145,6 +154,7 @@ class Node:
     uniform: bool = False
     volatile: bool = False
     trap: int = 0
+    message: str = ""
     guard: NodeGuard | None = None
     over: Node | None = None
     order: int = 0

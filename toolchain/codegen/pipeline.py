@@ -10,7 +10,7 @@ from qgpu.toolchain.codegen.conditions import orient_conditions, test_difference
 from qgpu.toolchain.codegen.emission import emit_kernel
 from qgpu.toolchain.codegen.flow import Linker
 from qgpu.toolchain.codegen.guards import shorten_guards
-from qgpu.toolchain.codegen.lowering import check_function, lower
+from qgpu.toolchain.codegen.lowering import lower
 from qgpu.toolchain.codegen.places import Decisions, RetryError, place
 from qgpu.toolchain.codegen.schedule import Scheduler
 from qgpu.toolchain.codegen.selection import Selector
@@ -29,7 +29,6 @@ def generate(module: Module, machine: MachineDescription) -> Program:
 
 def generate_kernel(function: Function, machine: MachineDescription) -> Kernel:
     """Generate one kernel; see `generate`."""
-    check_function(function)
     lowered = lower(function)
     test_differences(lowered)
     orient_conditions(lowered)

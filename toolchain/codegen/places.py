@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from qgpu.toolchain.codegen.environment import Lowered
-from qgpu.toolchain.codegen.nodes import Condition, Node, Slot
+from qgpu.toolchain.codegen.nodes import EFFECTS, Condition, Node, Slot
 from qgpu.toolchain.codegen.regions import Region
 from qgpu.toolchain.codegen.registers import Register
 
@@ -118,7 +118,7 @@ def count_users(lowered: Lowered) -> None:
         node
         for region in lowered.regions
         for node in region.nodes
-        if node.kind in ("store", "atomic", "set", "branch", "trap")
+        if node.kind in (*EFFECTS, "set", "branch")
     ]
     roots += [c for region in lowered.regions for c, _ in conditions_of(region) if isinstance(c, Node)]
     for region in lowered.regions:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from qgpu.ir import I32, Argument, Constant, Instruction, PtrType, SlotType, Value
-from qgpu.toolchain.codegen.addresses import Pointer, moved, offset_in, shared_layout
-from qgpu.toolchain.codegen.arithmetic import RELATIONS
+from qgpu.toolchain.codegen.addresses import Pointer, moved, offset_in
+from qgpu.toolchain.codegen.arithmetic import RELATIONS, difference, logic, product
 from qgpu.toolchain.codegen.environment import Environment
 from qgpu.toolchain.codegen.inductions import Induction, find_inductions
-from qgpu.toolchain.codegen.nodes import Arg, Expression, Slot, Term
-from qgpu.toolchain.codegen.pointers import Buffer, PointerShapes, Shape
+from qgpu.toolchain.codegen.memory_layout import array_offsets
+from qgpu.toolchain.codegen.nodes import ANY_SPACE, EQUAL, Arg, Expression, Slot, Term
+from qgpu.toolchain.codegen.pointers import Buffer, PointerShapes, Shape, array_buffer
 from qgpu.toolchain.codegen.refuse import refuse_instruction
 from qgpu.toolchain.codegen.registers import Register
 
@@ -34,7 +36,7 @@ class PointerLowering:
     def __init__(self, environment: Environment, slots: dict[Value, Slot]) -> None:
         self._env = environment
         function = environment.function
-        self._layout = shared_layout(function)
+        self._offsets = {space: array_offsets(function, space) for space in ("shared", "local")}
         self._shapes = PointerShapes(function)
         self._pointers: dict[Value, Pointer] = {}
         self._slots: dict[Value, _PointerSlot] = {}
@@ -42,6 +44,20 @@ class PointerLowering:
         self._starts: dict[Value, Pointer] = {}
         self._moved: dict[tuple, Slot] = {}
         self._word_slots = slots
+        self._made: dict[str, Callable[[Instruction], Pointer]] = {
+            "param": self._parameter,
+            "addrof": self._array,
+            "ptradd": self._sum,
+            "ptrcast": self._cast,
+            "undef": self._undefined,
+            "select": self._selection,
+            "get": self._get,
+        }
+        self._values: dict[str, Callable[[Instruction], Arg]] = {
+            "icmp": self._comparison,
+            "ptrdiff": self._difference,
+            "ptrtoint": self._number,
+        }
 
     def pointer(self, value: Value) -> Pointer:
         """The pointer that a value is."""
@@ -49,9 +65,30 @@ class PointerLowering:
             return Pointer(self._env.result.parameter(value.index), "global")
         return self._pointers[value]
 
+    def define(self, value: Value, descriptor: Arg | None, offset: Arg) -> None:
+        """Let a value be the pointer with that offset in bytes, without a descriptor in its only buffer."""
+        buffer = self._shapes.of(value).buffer
+        if descriptor is None:
+            assert buffer
+            descriptor = self._descriptor(buffer)
+        space = buffer.space if buffer else ANY_SPACE
+        self._pointers[value] = moved(Pointer(descriptor, space), offset, 1, 0, unsigned=False)
+
+    def in_one_buffer(self, value: Value) -> bool:
+        """Whether a pointer is known to point into one buffer."""
+        return self._shapes.of(value).buffer is not None
+
+    def stored_in_one_buffer(self) -> bool:
+        """Whether the pointers that are stored in memory all point into one buffer."""
+        return self._shapes.stored is None or self._shapes.stored.buffer is not None
+
+    def offset_in_bytes(self, value: Value) -> Arg:
+        """A pointer's offset in its buffer."""
+        return offset_in(self.pointer(value), 1, self._env.emitter.value)
+
     def choices(self, value: Value) -> list[Register]:
         """The descriptors of the buffers that a pointer may point into."""
-        buffers = sorted(self._shapes.of(value).buffers, key=lambda buffer: (buffer.space, buffer.parameter))
+        buffers = sorted(self._shapes.of(value).buffers, key=lambda b: (b.space, b.parameter, b.array))
         return [self._descriptor(buffer) for buffer in buffers]
 
     def takes(self, instruction: Instruction) -> bool:
@@ -63,32 +100,54 @@ class PointerLowering:
 
     def lower(self, instruction: Instruction) -> None:
         """Lower an instruction that `takes` gives true for."""
-        match instruction.op:
-            case "param":
-                descriptor = self._env.result.parameter(instruction.attrs["index"])
-                self._pointers[instruction] = Pointer(descriptor, "global")
-            case "addrof":
-                self._pointers[instruction] = self._array(instruction)
-            case "ptradd":
-                self._pointers[instruction] = self._sum(instruction)
-            case "select":
-                self._pointers[instruction] = self._selection(instruction)
-            case "icmp":
-                self._env.values[instruction] = self._comparison(instruction)
-            case "slot":
-                self._declare(instruction)
-            case "set":
-                self._set(instruction)
-            case "get":
-                self._pointers[instruction] = self._get(instruction)
-            case _:
-                raise refuse_instruction(instruction, "the machine has no operation for it on pointers")
+        if instruction.op in self._values:
+            self._env.values[instruction] = self._values[instruction.op](instruction)
+        elif instruction.op in self._made:
+            self._pointers[instruction] = self._made[instruction.op](instruction)
+        elif instruction.op == "slot":
+            self._declare(instruction)
+        elif instruction.op == "set":
+            self._set(instruction)
+        else:
+            raise refuse_instruction(instruction, "the machine has no operation for it on pointers")
+
+    def _parameter(self, instruction: Instruction) -> Pointer:
+        return Pointer(self._env.result.parameter(instruction.attrs["index"]), "global")
+
+    def _cast(self, instruction: Instruction) -> Pointer:
+        return self.pointer(instruction.operands[0])
+
+    def _undefined(self, instruction: Instruction) -> Pointer:
+        """A pointer into a buffer without bytes."""
+        return Pointer(self._env.result.special("zero"), ANY_SPACE)
+
+    def _difference(self, instruction: Instruction) -> Arg:
+        a, b = map(self.offset_in_bytes, instruction.operands)
+        return self._env.emitter.value(difference(a, b))
+
+    def _number(self, instruction: Instruction) -> Arg:
+        return self.offset_in_bytes(instruction.operands[0])
 
     def _array(self, instruction: Instruction) -> Pointer:
         array = self._env.function.array(instruction.attrs["name"])
-        if array.space != "shared":
-            raise refuse_instruction(instruction, f"the machine has no {array.space} memory for arrays")
-        return Pointer(self._env.result.special("shared"), "shared", (), self._layout[array.name])
+        offset = self._offsets[array.space][array.name] if array.space in self._offsets else 0
+        return replace(self._base(array_buffer(array)), displacement=offset)
+
+    def _base(self, buffer: Buffer) -> Pointer:
+        """The beginning of a buffer; of local memory, that of the thread's frame."""
+        frame = (Term(self._env.result.special("frame"), 4),) if buffer.space == "local" else ()
+        return Pointer(self._descriptor(buffer), buffer.space, frame)
+
+    def _offset(self, pointer: Pointer, shape: Shape) -> Arg:
+        """A pointer's offset from the base of its shape's buffer, in the shape's units."""
+        emitter, frame = self._env.emitter, self._env.result.specials.get("frame")
+        if shape.buffer is None or shape.buffer.space != "local" or frame is None:
+            return offset_in(pointer, shape.unit, emitter.value)
+        inside = tuple(term for term in pointer.terms if term.value is not frame)
+        if len(inside) < len(pointer.terms):
+            return offset_in(replace(pointer, terms=inside), shape.unit, emitter.value)
+        before = emitter.value(product(frame, 4 // shape.unit))
+        return emitter.value(difference(offset_in(pointer, shape.unit, emitter.value), before))
 
     def _sum(self, instruction: Instruction) -> Pointer:
         base, index = instruction.operands
@@ -107,7 +166,7 @@ class PointerLowering:
         pair = [self.pointer(operand) for operand in instruction.operands[1:]]
         offset = descriptor = None
         if shape.offset is None:
-            a, b = (offset_in(pointer, shape.unit, emitter.value) for pointer in pair)
+            a, b = (self._offset(pointer, shape) for pointer in pair)
             offset = emitter.value(Expression("select", a, b, condition))
         if shape.buffer is None:
             a, b = (pointer.descriptor for pointer in pair)
@@ -115,28 +174,39 @@ class PointerLowering:
         return self._shaped(shape, descriptor, offset)
 
     def _comparison(self, instruction: Instruction) -> Arg:
-        """Compares offsets: they are signed, whatever the predicate says of addresses."""
+        """Compares offsets: they are signed, whatever the predicate says of addresses.
+
+        Pointers into different buffers are unequal; what order says of them is not defined.
+        """
         shapes = [self._shapes.of(operand) for operand in instruction.operands]
-        if shapes[0].buffer is None or shapes[0].buffer != shapes[1].buffer:
-            raise refuse_instruction(instruction, "the pointers are not known to point into the same buffer")
-        unit, emitter = min(shape.unit for shape in shapes), self._env.emitter
-        a, b = (offset_in(self.pointer(operand), unit, emitter.value) for operand in instruction.operands)
-        relation, _ = RELATIONS[instruction.attrs["pred"]]
-        return emitter.value(Expression("cmp", a, b, relation=relation, signed=True))
+        predicate, emitter = instruction.attrs["pred"], self._env.emitter
+        if predicate in ("eq", "ne") and not shapes[0].buffers & shapes[1].buffers:
+            return int(predicate == "ne")
+        one = shapes[0].buffer is not None and shapes[0].buffer == shapes[1].buffer
+        unit = min(shape.unit for shape in shapes)
+        pair = [self.pointer(operand) for operand in instruction.operands]
+        a, b = (offset_in(pointer, unit, emitter.value) for pointer in pair)
+        relation, _ = RELATIONS[predicate]
+        if one or predicate not in ("eq", "ne"):
+            return emitter.value(Expression("cmp", a, b, relation=relation, signed=True))
+        alike = [
+            emitter.value(Expression("cmp", x, y, relation=relation))
+            for x, y in ((pair[0].descriptor, pair[1].descriptor), (a, b))
+        ]
+        return emitter.value(logic("and" if relation == EQUAL else "or", *alike))
 
     def _shaped(self, shape: Shape, descriptor: Arg | None, offset: Arg | None) -> Pointer:
         """The pointer of a shape, with what the shape leaves open."""
-        if descriptor is None:
-            assert shape.buffer
-            descriptor = self._descriptor(shape.buffer)
-        pointer = Pointer(descriptor, shape.buffer.space if shape.buffer else "any")
+        base = self._base(shape.buffer) if shape.buffer else Pointer(descriptor or 0, ANY_SPACE)
         if offset is None:
-            return replace(pointer, displacement=shape.offset or 0)
-        return moved(pointer, offset, shape.unit, 0, unsigned=False)
+            return replace(base, displacement=shape.offset or 0)
+        return moved(base, offset, shape.unit, 0, unsigned=False)
 
     def _descriptor(self, buffer: Buffer) -> Register:
-        if buffer.space == "shared":
-            return self._env.result.special("shared")
+        if buffer.space in ("shared", "local"):
+            return self._env.result.special(buffer.space)
+        if buffer.array:
+            return self._env.result.array(buffer.array)
         return self._env.result.parameter(buffer.parameter)
 
     # Slots
@@ -157,7 +227,7 @@ class PointerLowering:
             return
         pair = self._slots[slot]
         if pair.offset:
-            self._env.set_word(pair.offset, offset_in(pointer, pair.shape.unit, self._env.emitter.value))
+            self._env.set_word(pair.offset, self._offset(pointer, pair.shape))
         if pair.descriptor:
             self._env.set_word(pair.descriptor, pointer.descriptor)
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from qgpu.ir import Argument, Constant, Function, Instruction, PtrType, SlotType, Value
+from qgpu.ir import Argument, Array, Constant, Function, Instruction, PtrType, SlotType, Value
+from qgpu.toolchain.codegen.memory_layout import array_offsets
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """A buffer known at compile time: a parameter's, or shared memory."""
+    """A buffer known at compile time: a parameter's, shared or local memory, or a global or const array."""
 
     space: str
     parameter: int = -1
+    array: str = ""
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class Shape:
     Attributes:
         buffers: where it may point.
         unit: 4 or 1, the bytes that its offset is counted in.
-        offset: the offset in bytes, or None where it is not always the same.
+        offset: the offset in bytes, or None where it is not always the same. In local memory it counts from
+            the beginning of the thread's frame.
     """
 
     buffers: frozenset[Buffer]
@@ -43,25 +46,34 @@ class Shape:
 class PointerShapes:
     """The shapes of a function's pointers, and of its slots of pointers.
 
-    A fixpoint from the best shape downward: slots that nothing was written to yet do not constrain.
+    A fixpoint from the best shape downward: slots that nothing was written to yet do not constrain. A pointer
+    that memory holds is one of those that were stored, whose shape is `stored`.
     """
 
     def __init__(self, function: Function) -> None:
         self._function = function
         self._slots: dict[Value, Shape | None] = {}
-        sets = [
+        self.stored: Shape | None = None
+        self._offsets = {space: array_offsets(function, space) for space in ("shared", "local")}
+        writes = [
             instruction
             for instruction in function.instructions
-            if instruction.op == "set" and isinstance(instruction.operands[1].type, PtrType)
+            if instruction.op in ("set", "store") and isinstance(instruction.operands[1].type, PtrType)
         ]
         changed = True
         while changed:
-            changed = False
-            for instruction in sets:
-                slot, value = instruction.operands
-                joined = _join(self._slots.get(slot), self._shape(value))
-                changed |= joined != self._slots.get(slot)
-                self._slots[slot] = joined
+            changes = [self._changed_by(instruction) for instruction in writes]
+            changed = any(changes)
+
+    def _changed_by(self, write: Instruction) -> bool:
+        """Join a pointer that is set or stored to what was known of that slot, or of memory."""
+        place, value = write.operands
+        if write.op == "store":
+            before, self.stored = self.stored, _join(self.stored, _in_memory(self._shape(value)))
+            return before != self.stored
+        before = self._slots.get(place)
+        self._slots[place] = _join(before, self._shape(value))
+        return before != self._slots[place]
 
     def of(self, pointer: Value) -> Shape:
         """The shape of a pointer, or of a slot of pointers. One that no buffer reaches has none."""
@@ -76,13 +88,20 @@ class PointerShapes:
             return None
         return self._instruction_shape(pointer)
 
+    def _array(self, array: Array) -> Shape:
+        offset = self._offsets[array.space][array.name] if array.space in self._offsets else 0
+        return Shape(frozenset([array_buffer(array)]), 4 if array.align % 4 == 0 else 1, offset)
+
     def _instruction_shape(self, pointer: Instruction) -> Shape | None:
         match pointer.op:
             case "param":
                 return _parameter(pointer.attrs["index"])
             case "addrof":
-                array = self._function.array(pointer.attrs["name"])
-                return Shape(frozenset([Buffer(array.space)]), 4 if array.align % 4 == 0 else 1)
+                return self._array(self._function.array(pointer.attrs["name"]))
+            case "ptrcast":
+                return self._shape(pointer.operands[0])
+            case "load":
+                return self.stored
             case "ptradd":
                 base = self._shape(pointer.operands[0])
                 return base and _moved(base, pointer)
@@ -91,6 +110,16 @@ class PointerShapes:
             case "get":
                 return self._slots.get(pointer.operands[0])
         return None
+
+
+def array_buffer(array: Array) -> Buffer:
+    """The buffer that an array lies in."""
+    return Buffer(array.space, array="" if array.space in ("shared", "local") else array.name)
+
+
+def _in_memory(shape: Shape | None) -> Shape | None:
+    """The shape of a stored pointer when it is loaded: its offset is counted in bytes."""
+    return shape and Shape(shape.buffers, 1)
 
 
 def _parameter(index: int) -> Shape:
@@ -117,4 +146,6 @@ def moves_by_words(addition: Instruction) -> bool:
 def _join(a: Shape | None, b: Shape | None) -> Shape | None:
     if a is None or b is None:
         return a or b
-    return Shape(a.buffers | b.buffers, min(a.unit, b.unit), a.offset if a.offset == b.offset else None)
+    buffers = a.buffers | b.buffers
+    alike = a.offset == b.offset and (len(buffers) == 1 or Buffer("local") not in buffers)
+    return Shape(buffers, min(a.unit, b.unit), a.offset if alike else None)

@@ -17,14 +17,14 @@ class Register:
         name: what it holds, for reports.
         pinned: its value lives from before the launch to its end, so that it shares its number with no other.
         preload: the name of the value that the host writes into it (see `Preload`), or nothing.
-        high: the register of the high word, if this is the low word of a 64-bit parameter.
+        partner: the register of the other word, if this is one of a 64-bit parameter's two.
     """
 
     kind: Kind
     name: str
     pinned: bool = False
     preload: str = ""
-    high: Register | None = None
+    partner: Register | None = None
 
     def __repr__(self) -> str:
         return f"{self.kind[0]}:{self.name}"

@@ -15,6 +15,8 @@ from qgpu.toolchain.codegen.conditions import join_condition
 from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.inline import as_test, inlined, inlined_index
 from qgpu.toolchain.codegen.nodes import (
+    ANY_SPACE,
+    EFFECTS,
     MEMORY,
     Access,
     Arg,
@@ -162,7 +164,7 @@ class Selector:
             return owner is None
         if node.kind == "set":
             return node not in self.places.writers
-        if node.kind in ("store", "atomic", "trap"):
+        if node.kind in EFFECTS:
             return True
         return (node in self.needed or node is owner) and node not in self.places.aliases
 
@@ -314,5 +316,5 @@ def interferes(a: Node, b: Node) -> bool:
         return False
     if a.volatile and b.volatile:
         return True
-    apart = a.access.space != b.access.space and "any" not in (a.access.space, b.access.space)
+    apart = a.access.space != b.access.space and ANY_SPACE not in (a.access.space, b.access.space)
     return (a.writes_memory or b.writes_memory) and not apart

@@ -25,6 +25,7 @@ class Tile:
         data, predicate: destinations of the result.
         stores: whether the result goes to memory.
         trap: the fault of a trap, or None.
+        message: what the assertion says that the trap stands for.
         everyone: whether lanes without a thread take part as well (the host's preloads).
         next: the tile that follows, or None at the end of the launch.
         taken: the tile that follows if some lane's result is not 0, or None where next always does.
@@ -38,6 +39,7 @@ class Tile:
     predicate: Register | None = None
     stores: bool = False
     trap: int | None = None
+    message: str = ""
     everyone: bool = False
     loc: Location | None = None
     next: Tile | None = None
@@ -79,6 +81,7 @@ def tile_of(draft: Draft, region: Region) -> Tile:
     tile = Tile(routing, access, guard, root.uniform, loc=root.loc)
     tile.stores = root.writes_memory
     tile.trap = root.trap if root.kind == "trap" else None
+    tile.message = root.message
     _give_destinations(tile, draft)
     return tile
 

@@ -47,6 +47,8 @@ class Uniformity:
             return True
         if instruction.op == "sreg":
             return instruction.attrs["name"] in THREAD_REGISTERS
+        if instruction.op == "addrof":
+            return self._function.array(instruction.attrs["name"]).space == "local"
         if instruction.op == "slot":
             return not instruction.attrs.get("uniform")
         if instruction.op == "load" and instruction.block.guard:
