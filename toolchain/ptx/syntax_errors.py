@@ -31,10 +31,12 @@ _READABLE = {
     "OPCODE": "an instruction",
     "CALL": "an instruction",
     "PERFORMANCE": "a performance directive",
+    "FLAG": "a performance directive",
     "DWARF": "debug data",
     "GENERIC": "'generic'",
     "CAST": "a cast",
     "INFIX": "an operator",
+    "_SINK": "'_'",
     "$END": "the end of the file",
 }
 _PUNCTUATION = {

@@ -83,6 +83,11 @@ def _offset(value: ast.Integer | ast.Float) -> int:
     return value.value
 
 
+def _present(parts: Iterable) -> tuple:
+    """The parts without the gaps where optional ones are left out."""
+    return tuple(part for part in parts if part is not None)
+
+
 def _flat(nodes: Iterable) -> tuple:
     """The nodes in order, with those of a declaration of several variables one by one."""
     return tuple(chain.from_iterable(node if isinstance(node, tuple) else (node,) for node in nodes))
@@ -184,7 +189,7 @@ class TreeBuilder(Transformer):
         return directive[1:], _numbers(numbers)
 
     def parameters(self, *parameters) -> tuple[ast.Parameter, ...]:
-        return tuple(parameter for parameter in parameters if parameter is not None)
+        return _present(parameters)
 
     def parameter(self, space, align, vector, type_, pointee, name, extents) -> ast.Parameter:
         return ast.Parameter(
@@ -208,7 +213,7 @@ class TreeBuilder(Transformer):
                 space[1:], type_[1:], name.text, extents, align, _word(vector), _word(linkage), value,
                 attributes, position=name.position,
             )
-            for name, extents, value in declarators
+            for name, extents, value in _present(declarators)
         )  # fmt: skip
 
     def qualifiers(self, *parts) -> tuple[int | None, tuple[ast.Directive, ...]]:
@@ -232,7 +237,7 @@ class TreeBuilder(Transformer):
         return tuple(None if number is None else _number(number) for number in numbers)
 
     def aggregate(self, brace, *values) -> ast.Aggregate:
-        node = ast.Aggregate(tuple(value for value in values if value is not None))
+        node = ast.Aggregate(_present(values))
         self._nest(brace, node, values)
         return node
 
@@ -267,20 +272,20 @@ class TreeBuilder(Transformer):
     def call_prototype(self, label, signature) -> ast.CallPrototype:
         return ast.CallPrototype(str(label), *signature, position=_at(label))
 
-    def prototype(self, results, _, parameters, *performance) -> tuple:
+    def prototype(self, results, parameters, *performance) -> tuple:
         return results or (), parameters or (), performance
 
     def call_parameter(self, align, type_, *declarators) -> tuple[ast.CallParameter, ...]:
         return tuple(
             ast.CallParameter(type_[1:], name.text, extents or (), align, position=name.position)
-            for name, extents in declarators
+            for name, extents in _present(declarators)
         )
 
     def call_declarator(self, name, extents) -> tuple:
         return name, extents
 
     def registers(self, align, vector, type_, *ranges) -> ast.Registers:
-        return ast.Registers(type_[1:], ranges, _word(vector), align, position=_at(type_))
+        return ast.Registers(type_[1:], _present(ranges), _word(vector), align, position=_at(type_))
 
     def register_range(self, name, count) -> ast.RegisterRange:
         return ast.RegisterRange(name.text, None if count is None else _number(count))
@@ -289,14 +294,11 @@ class TreeBuilder(Transformer):
         return ast.Label(str(token), position=_at(token))
 
     def instruction(self, guard, opcode, operands) -> ast.Instruction:
-        name, *modifiers = opcode.split(".")
-        if not opcode.isprintable() or " " in opcode:
-            name, *modifiers = "".join(opcode.split()).split(".")
+        name, *modifiers = "".join(opcode.split()).split(".")
         return ast.Instruction(name, tuple(modifiers), operands or (), guard, position=_at(opcode))
 
     def call(self, guard, opcode, *operands) -> ast.Instruction:
-        present = tuple(operand for operand in operands if operand is not None)
-        return self.instruction(guard, opcode, present)
+        return self.instruction(guard, opcode, _present(operands))
 
     def guard(self, negation, name) -> ast.Guard:
         return ast.Guard(name, negation is not None)
