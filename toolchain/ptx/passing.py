@@ -214,7 +214,18 @@ class _Passing:
         if place is not None:
             yield from self._in_registers(site, place)
         elif not self._dropped(site):
+            self._check_known(site)
             yield _in_array(site)
+
+    def _check_known(self, site: Site) -> None:
+        """Refuse an access to parameter memory whose name stands for nothing."""
+        memory, _ = _access(site.instruction)
+        spaces = {part.partition("::")[0] for part in site.instruction.modifiers}
+        if memory is None or "param" not in spaces or not isinstance(memory.base, ast.Name):
+            return
+        if site.scope.lookup(memory.base.text) is None:
+            message = f"'{memory.base}' is not a parameter of this kernel"
+            raise self._places.error(message, memory.position, site.location)
 
     def _dropped(self, site: Site) -> bool:
         """Whether an instruction computes an address that has no use left."""
