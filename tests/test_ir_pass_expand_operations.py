@@ -12,7 +12,7 @@ from qgpu.ir.passes import ExpandOperations, PromoteNarrow, Simplify
 from qgpu.ir.passes.expand_operations import EXPANSIONS
 from qgpu.ir.passes.expand_operations.constant_division import multiplier
 from qgpu.ir.passes.expand_operations.division import DEFICIENCY, reciprocal
-from qgpu.ir.passes.expand_operations.emitter import Emitter
+from qgpu.ir.passes.emitter import Emitter
 
 EXPAND = [ExpandOperations()]
 NARROW = [PromoteNarrow(), ExpandOperations()]

@@ -16,6 +16,7 @@ from qgpu.ir.passes.recover_indices import RecoverIndices
 from qgpu.ir.passes.registry import PipelineError, describe_passes, parse_pipeline
 from qgpu.ir.passes.serialise_atomics import SerialiseAtomics
 from qgpu.ir.passes.simplify import Simplify
+from qgpu.ir.passes.split_wide import SplitWide
 from qgpu.ir.passes.target import Target
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "RecoverIndices",
     "SerialiseAtomics",
     "Simplify",
+    "SplitWide",
     "Target",
     "TimePasses",
     "default_pipeline",

@@ -11,9 +11,9 @@ from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.types import I32, I64
 from qgpu.ir.core.values import Value
 from qgpu.ir.passes.dead_code import remove_dead_instructions
+from qgpu.ir.passes.emitter import Emitter
 from qgpu.ir.passes.expand_operations.counting import expand_brev, expand_clz, expand_popc
 from qgpu.ir.passes.expand_operations.division import expand_division
-from qgpu.ir.passes.expand_operations.emitter import Emitter
 from qgpu.ir.passes.expand_operations.fields import (
     expand_insert,
     expand_signed_extract,

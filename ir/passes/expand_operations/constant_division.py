@@ -9,7 +9,7 @@ from __future__ import annotations
 from qgpu.ir.core.builder import constant
 from qgpu.ir.core.types import I32, IntType
 from qgpu.ir.core.values import Value
-from qgpu.ir.passes.expand_operations.emitter import Emitter
+from qgpu.ir.passes.emitter import Emitter
 from qgpu.ir.passes.simplify.known_bits import possible_ones
 
 _SHORT = 1 << 16

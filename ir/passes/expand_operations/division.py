@@ -19,9 +19,9 @@ from qgpu.ir.core.builder import constant
 from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.types import I32, IntType
 from qgpu.ir.core.values import Constant, Value
+from qgpu.ir.passes.emitter import Emitter
 from qgpu.ir.passes.expand_operations.constant_division import quotient_by_constant
 from qgpu.ir.passes.expand_operations.counting import bit_length
-from qgpu.ir.passes.expand_operations.emitter import Emitter
 from qgpu.ir.passes.expand_operations.wide_division import divide_wide
 from qgpu.ir.passes.simplify.known_bits import possible_ones
 from qgpu.ir.passes.simplify.rules import is_op, number

@@ -6,7 +6,7 @@ from qgpu.ir.core.builder import constant
 from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.types import I32, IntType
 from qgpu.ir.core.values import Constant, Value
-from qgpu.ir.passes.expand_operations.emitter import Emitter
+from qgpu.ir.passes.emitter import Emitter
 
 
 def _amount(emit: Emitter, operand: Value, type_: IntType) -> Value:

@@ -8,7 +8,7 @@ from qgpu.ir.core.builder import constant
 from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.types import I32
 from qgpu.ir.core.values import Constant, Value
-from qgpu.ir.passes.expand_operations.emitter import Emitter
+from qgpu.ir.passes.emitter import Emitter
 from qgpu.ir.passes.simplify.known_bits import possible_ones
 
 MODES: dict[str, tuple[int, int, int, int]] = {

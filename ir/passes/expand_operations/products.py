@@ -5,7 +5,7 @@ from __future__ import annotations
 from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.types import I32
 from qgpu.ir.core.values import Value
-from qgpu.ir.passes.expand_operations.emitter import Emitter
+from qgpu.ir.passes.emitter import Emitter
 
 
 def expand_high_product(emit: Emitter, product: Instruction) -> Value:
