@@ -120,7 +120,7 @@ _NTT_PRIME = 998244353
 
 
 def _ntt(values: Array, spectrum: Array, square: Array) -> None:
-    a, n, p = ints(values), len(values), _NTT_PRIME
+    a, n = ints(values), len(values)
     root = pow(3, (_NTT_PRIME - 1) // n, _NTT_PRIME)
     put(
         spectrum,
