@@ -112,7 +112,8 @@ def test_initial_values() -> None:
     text = ".global .u64 v[] = {{1, -2}, x+4, generic(x)+8, 0xFF00(generic(x)), 1.5, a = b};"
     (variable,) = parse_text(HEAD + text).variables
     assert isinstance(variable.initializer, ast.Aggregate)
-    pair, offset, generic, masked, number, setting = variable.initializer.values
+    values: tuple[Any, ...] = variable.initializer.values
+    pair, offset, generic, masked, number, setting = values
     assert str(pair) == "{1, -2}"
     assert (str(offset), offset.offset) == ("x+4", 4)
     assert (str(generic.base), generic.offset) == ("x", 8)
