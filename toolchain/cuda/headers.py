@@ -65,6 +65,10 @@ HEADERS: dict[str, str] = {
     "limits.h": _LIMITS,
     "climits": "#pragma once\n#include <limits.h>\n",
     "stddef.h": _BUILT_IN,
+    "assert.h": _BUILT_IN,
+    "cassert": _BUILT_IN,
+    "stdio.h": _BUILT_IN,
+    "cstdio": _BUILT_IN,
     "cuda_runtime.h": _BUILT_IN,
     "device_launch_parameters.h": _BUILT_IN,
 }

@@ -162,6 +162,8 @@ class Emitter:
     def address(self) -> Value:
         """The pointer that the address operand stands for, with its offset added."""
         operand = self.operand(MEMORY)
+        if isinstance(operand, ast.Element):
+            return self._element(MEMORY, operand)
         if not isinstance(operand, ast.Memory) or not isinstance(operand.base, ast.Name):
             raise self.refusal("an address has to start from a register or an array", MEMORY)
         pointer = self._read(MEMORY, operand.base, I64)
@@ -333,12 +335,15 @@ class Emitter:
         if isinstance(operand, ast.Element):
             return self._element(role, operand)
         if isinstance(operand, ast.Offset):
-            return self.displaced(self._read(role, operand.base, type_), operand.offset)
+            base = self._read(role, operand.base, type_)
+            if isinstance(base.type, IntType):
+                return self.operation("add", base, Constant(base.type, operand.offset))
+            return self.displaced(base, operand.offset)
         if not isinstance(operand, ast.Name):
             raise self.refusal("operand has to be a register or a literal", role)
-        return self._read_name(role, operand)
+        return self._read_name(role, operand, type_)
 
-    def _read_name(self, role: str, name: ast.Name) -> Value:
+    def _read_name(self, role: str, name: ast.Name, type_: IntType) -> Value:
         meaning = self._meaning(name)
         if isinstance(meaning, Register):
             return self.read_register(meaning)
@@ -348,7 +353,7 @@ class Emitter:
             return Constant(I64, self._function_address(meaning))
         special = read_special(self, name.text)
         if special is not None:
-            return special
+            return special if _bits(special) <= type_.width else self.resized(special, type_, False)
         what = "special register" if name.text.startswith("%") else "name"
         reason = why_absent(name.text)
         raise self.refusal(f"{what} '{name}' is not supported{f': {reason}' if reason else ''}", role)
@@ -362,7 +367,7 @@ class Emitter:
         if not isinstance(variable, ast.Variable):
             raise self.refusal(f"'{element.base}' is not an array", role)
         size = byte_size(variable.type, (), variable.vector)
-        array = self.displaced(self._address_of(variable), size * element.offset)
+        array = self._address_of(variable)
         index = self._read(role, element.index, I32)
         if isinstance(index, Constant):
             return self.displaced(array, size * index.signed)

@@ -156,11 +156,17 @@ class _Bytes:
         return (number & value.mask) >> low if value.mask else 0
 
     def _float(self, value: ast.Float) -> int:
-        """The bits of a literal in the variable's type; a decimal one is rounded to it."""
-        if value.text[:2].lower() in ("0f", "0d"):
+        """The bits of a literal, rounded to the variable's type."""
+        kind, width = value.text[:2].lower(), type_width(self._variable.type)
+        if (kind, width) in (("0f", 32), ("0d", 64)):
             return value.bits
-        form = {16: ">e", 32: ">f", 64: ">d"}.get(type_width(self._variable.type), ">d")
-        return int.from_bytes(struct.pack(form, float(value.text)))
+        if kind not in ("0f", "0d"):
+            number = float(value.text)
+        else:
+            form = ">f" if kind == "0f" else ">d"
+            (number,) = struct.unpack(form, value.bits.to_bytes(struct.calcsize(form)))
+        form = {16: ">e", 32: ">f"}.get(width, ">d")
+        return int.from_bytes(struct.pack(form, number))
 
     def _refusal(self, reason: str):
         message = f"variable '{self._variable.name}' cannot be used: {reason}"
