@@ -69,7 +69,7 @@ def _padded(body: tuple[str, str], flags: str, width: int, exact_digits: bool) -
         return prefix + digits
     if "-" in flags:
         return prefix + digits + " " * room
-    if "0" in flags and not exact_digits and digits[-1:].isalnum():
+    if "0" in flags and not exact_digits and digits.lower() not in ("", "inf", "nan"):
         return prefix + "0" * room + digits
     return " " * room + prefix + digits
 
