@@ -26,11 +26,11 @@ def numbers(data: bytes) -> list[int]:
     return list(struct.unpack(f"<{len(data) // 4}i", data))
 
 
-def made(text: str, machine: MachineDescription = LARGE, **options: int) -> Kernel:
+def made(text: str, machine: MachineDescription = LARGE, max_registers: int | None = None) -> Kernel:
     """The machine code of a kernel that is linearised already."""
     function = parse_function(text)
     verify(function)
-    return generate_kernel(function, machine, **options)
+    return generate_kernel(function, machine, max_registers)
 
 
 def ran(

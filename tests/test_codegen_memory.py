@@ -260,11 +260,10 @@ done:
 def test_words_of_wide_parameters(parts: str) -> None:
     body = {
         "low": "  %x = trunc %w : i32",
-        "high": "  %h = lshr %w, i64 32 : i64\n  %x = trunc %h : i32",
+        "high": "  %x = high %w : i32",
         "both": """
   %l = trunc %w : i32
-  %h = lshr %w, i64 32 : i64
-  %hh = trunc %h : i32
+  %hh = high %w : i32
   %x = sub %l, %hh : i32""",
     }[parts]
     made_ = made(kernel(f"{body}\n  store i32 %out, %x", "%out: ptr<global>, %w: i64"))

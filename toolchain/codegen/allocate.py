@@ -1,23 +1,27 @@
 """Register allocation: numbers for virtual registers, by colouring the interference graph.
 
-Two registers of a kind interfere where one is written while the other is live for lanes that the write
-reaches. Registers joined by a copy are given one number where they do not interfere, and the copy goes.
+Where registers are too few, some go elsewhere, and what is left is coloured anew.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from qgpu.backends.machine.description import MachineDescription
-from qgpu.toolchain.codegen.liveness import Live, forget, live_after, overlap_lanes, written
-from qgpu.toolchain.codegen.refuse import refuse
+from qgpu.toolchain.codegen.environment import Lowered
+from qgpu.toolchain.codegen.interference import FIRST, Interference, coloured
+from qgpu.toolchain.codegen.limits import Limits
+from qgpu.toolchain.codegen.liveness import Live, live_after
+from qgpu.toolchain.codegen.refuse import first_place, refuse
 from qgpu.toolchain.codegen.registers import Kind, Register
+from qgpu.toolchain.codegen.relief import Relief
 from qgpu.toolchain.codegen.tiles import Tile
 
-_FIRST = {"thread": 0, "uniform": 1, "predicate": 1}
-"""The first number of each kind: uniform register 0 is the host's, predicate 0 says who exists."""
+_KINDS: tuple[Kind, ...] = ("predicate", "uniform", "thread")
+"""The kinds in the order in which they are relieved: a condition that is no predicate needs a word."""
+
+_RESERVES: dict[Kind, int] = {"predicate": 2, "uniform": 2, "thread": 2}
+"""Registers for what is on the way to or from memory, or stands for a guard, of each kind."""
 
 
 @dataclass(eq=False)
@@ -28,101 +32,57 @@ class Allocation:
     counts: dict[Kind, int] = field(default_factory=dict)
 
 
-class Interference:
-    """The interference graph, with registers merged as copies are taken away."""
-
-    def __init__(self, tiles: Sequence[Tile], after: dict[Tile, Live]) -> None:
-        self._merged: dict[Register, Register] = {}
-        self.neighbours: dict[Register, set[Register]] = {}
-        for tile in tiles:
-            for register in (*written(tile), *tile.routing.registers, *(g.register for g in tile.guard)):
-                self.neighbours.setdefault(register, set())
-            self._add_writes(tile, after[tile])
-        for register in list(self.neighbours):
-            if register.partner:
-                self.neighbours.setdefault(register.partner, set())
-        pinned = [register for register in self.neighbours if register.pinned]
-        for register in self.neighbours:
-            for other in pinned:
-                self._connect(register, other)
-
-    def _add_writes(self, tile: Tile, after: Live) -> None:
-        """A write stands in the way of what is live after it, for lanes that it reaches; not of its copy."""
-        reached = () if tile.scalar else tile.guard
-        for register, lanes in after.items():
-            if register is tile.source:
-                continue
-            if any(overlap_lanes(forget(member, tile), reached) for member in lanes):
-                for own in written(tile):
-                    self._connect(own, register)
-
-    def _connect(self, a: Register, b: Register) -> None:
-        if a is not b and a.kind == b.kind:
-            self.neighbours.setdefault(a, set()).add(b)
-            self.neighbours.setdefault(b, set()).add(a)
-
-    def representative(self, register: Register) -> Register:
-        """The register that stands for all that a register was merged with."""
-        while register in self._merged:
-            register = self._merged[register]
-        return register
-
-    def merge(self, a: Register, b: Register) -> bool:
-        """Give two registers one number if they do not interfere; returns whether they have one now."""
-        a, b = self.representative(a), self.representative(b)
-        if a is b:
-            return True
-        if b in self.neighbours[a] or a.pinned or b.pinned:
-            return False
-        for other in self.neighbours.pop(b):
-            self.neighbours[other].discard(b)
-            self._connect(a, other)
-        self._merged[b] = a
-        return True
-
-    def registers(self) -> Iterator[Register]:
-        """All registers, merged ones as well."""
-        yield from self.neighbours
-        yield from self._merged
-
-
-def allocate(tiles: list[Tile], machine: MachineDescription, kernel: str) -> Allocation:
+def allocate(tiles: list[Tile], lowered: Lowered, limits: Limits) -> Allocation:
     """Number the registers of a program, and take out copies that have become copies onto themselves.
 
+    Conditions become words, and words go to memory, where registers are too few.
+
     Raises:
-        DiagnosticError: the machine has too few registers of a kind.
+        DiagnosticError: they are too few for what cannot go anywhere else.
     """
-    graph = Interference(tiles, remove_dead_writes(tiles))
-    for tile in tiles:
-        if tile.source is not None and tile.data is not None:
-            graph.merge(tile.data, tile.source)
-    colours = _coloured(graph)
+    temporaries: set[Register] = set()
+    reserves = dict(_RESERVES)
+    while True:
+        after = remove_dead_writes(tiles)
+        graph = Interference(tiles, after)
+        for tile in tiles:
+            if tile.source is not None and tile.data is not None:
+                graph.merge(tile.data, tile.source)
+        allocation = _numbered(graph)
+        kind = next((k for k in _KINDS if allocation.counts[k] > limits.counts[k]), None)
+        if kind is None:
+            remove_tiles(tiles, _idle_copies(tiles, allocation))
+            return allocation
+        room = limits.counts[kind] - FIRST[kind] - graph.pinned(kind) - reserves[kind]
+        relief = Relief(kind, tiles, after, graph, temporaries)
+        if not relief.run(tiles, room, lowered):
+            raise _too_many(kind, lowered, allocation.counts[kind], limits)
+        temporaries |= relief.temporaries
+        reserves[kind] += 1
+
+
+def _numbered(graph: Interference) -> Allocation:
+    colours = coloured(graph)
     allocation = Allocation({r: colours[graph.representative(r)] for r in graph.registers()})
-    for kind, limit in _limits(machine).items():
+    for kind in _KINDS:
         used = [number + 1 for register, number in allocation.numbers.items() if register.kind == kind]
-        allocation.counts[kind] = max(used, default=_FIRST[kind])
-        if allocation.counts[kind] > limit:
-            raise _too_many(kind, kernel, allocation.counts[kind], limit, machine)
-    remove_tiles(tiles, _idle_copies(tiles, allocation))
+        allocation.counts[kind] = max(used, default=FIRST[kind])
     return allocation
 
 
-def _limits(machine: MachineDescription) -> dict[Kind, int]:
-    return {
-        "thread": machine.register_rows,
-        "uniform": machine.uniform_registers,
-        "predicate": machine.predicates,
+def _too_many(kind: Kind, lowered: Lowered, needed: int, limits: Limits) -> Exception:
+    names = {"thread": "registers a thread", "uniform": "uniform registers", "predicate": "predicates"}
+    advice = {
+        "thread": "a larger -maxrregcount, a smaller bound of the block's threads, or another --machine",
+        "uniform": "arguments and variables take one each: another --machine has more",
+        "predicate": "another --machine has more",
     }
-
-
-def _too_many(kind: Kind, kernel: str, needed: int, limit: int, machine: MachineDescription) -> Exception:
-    names = {
-        "thread": "registers a thread",
-        "uniform": "uniform registers",
-        "predicate": "predicate registers",
-    }
+    name = lowered.function.name
+    reason = limits.reason if kind == "thread" else limits.reason.partition("for ")[0] or limits.reason
     return refuse(
-        f"kernel '{kernel}' needs {needed} {names[kind]}; machine '{machine.name}' has {limit}", None
+        f"kernel '{name}' needs {needed} {names[kind]}; there are {limits.counts[kind]} {reason}",
+        first_place(lowered.function),
+        advice[kind],
     )
 
 
@@ -178,38 +138,3 @@ def _past(tile: Tile | None, removed: set[Tile]) -> Tile | None:
     while tile is not None and tile in removed:
         tile = tile.next
     return tile
-
-
-def _coloured(graph: Interference) -> dict[Register, int]:
-    """Colours by DSATUR (Brelaz 1979): next the register whose neighbours have the most colours.
-
-    `seen` holds the colours of a register's neighbours as bits; the heap has an entry for each time that a
-    register's grew, of which the latest counts.
-    """
-    order = {register: index for index, register in enumerate(graph.neighbours)}
-    seen = dict.fromkeys(graph.neighbours, 0)
-    colours: dict[Register, int] = {}
-
-    def entry(register: Register) -> tuple[bool, int, int, int, Register]:
-        if register.pinned:
-            return False, 0, 0, order[register], register
-        return True, -seen[register].bit_count(), -len(graph.neighbours[register]), order[register], register
-
-    heap = [entry(register) for register in graph.neighbours]
-    heapq.heapify(heap)
-    while heap:
-        register = heapq.heappop(heap)[-1]
-        if register in colours:
-            continue
-        colour = _lowest_free(seen[register] >> _FIRST[register.kind]) + _FIRST[register.kind]
-        colours[register] = colour
-        for other in graph.neighbours[register]:
-            if other not in colours and not seen[other] >> colour & 1:
-                seen[other] |= 1 << colour
-                heapq.heappush(heap, entry(other))
-    return colours
-
-
-def _lowest_free(taken: int) -> int:
-    """The lowest bit that is not set."""
-    return (~taken & taken + 1).bit_length() - 1

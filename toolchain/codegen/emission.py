@@ -11,6 +11,7 @@ from qgpu.backends.machine.program import HiddenBuffer, Kernel, Parameter, Prelo
 from qgpu.ir import Argument, IntType, Location, PtrType
 from qgpu.toolchain.codegen.allocate import Allocation
 from qgpu.toolchain.codegen.environment import Lowered
+from qgpu.toolchain.codegen.memory_layout import whole_frame
 from qgpu.toolchain.codegen.nodes import EQUAL, GREATER, LESS, Access, move, word
 from qgpu.toolchain.codegen.refuse import refuse
 from qgpu.toolchain.codegen.registers import Guard, Register
@@ -66,7 +67,7 @@ def emit_kernel(
         warp_stride=stride,
         shared_bytes=lowered.shared_bytes,
         max_threads=int(function.attrs.get("max_threads", 0)),
-        local_bytes=lowered.local_bytes,
+        local_bytes=whole_frame(function, lowered.local_bytes),
         hidden=tuple(_hidden(lowered, allocation)),
         messages=tuple((index, tile.message) for index, tile in enumerate(program) if tile.message),
     )
@@ -77,6 +78,9 @@ def _hidden(lowered: Lowered, allocation: Allocation) -> Iterator[HiddenBuffer]:
     for name, register in lowered.arrays.items():
         array = lowered.function.array(name)
         yield HiddenBuffer(name, array.size, array.data.rstrip(b"\0"), allocation.numbers.get(register))
+    if lowered.spilled_bytes:
+        register = allocation.numbers.get(lowered.spilled_words)
+        yield HiddenBuffer("uniform registers", lowered.spilled_bytes, uniform=register)
 
 
 def _thread_preloads(allocation: Allocation) -> list[tuple[str, Tile]]:

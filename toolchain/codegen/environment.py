@@ -19,7 +19,7 @@ class Lowered:
     `parameters` maps parameter numbers to their register; `specials` the names of special registers such as
     `tid.x`, `index.x`, which is ctaid.x * ntid.x + tid.x, and `frame`, where the thread's local memory
     begins; `arrays` those in global and const memory. Sizes of memory are in bytes, of local memory those of
-    a thread.
+    a thread; `spilled_words` is the descriptor of the buffer that uniform registers are kept in.
     """
 
     function: Function
@@ -30,6 +30,8 @@ class Lowered:
     slots: list[Slot] = field(default_factory=list)
     shared_bytes: int = 0
     local_bytes: int = 0
+    spilled_bytes: int = 0
+    spilled_words: Register = field(default_factory=lambda: Register("uniform", "spilled", pinned=True))
 
     def array(self, name: str) -> Register:
         """The register of the descriptor of an array in global or const memory."""

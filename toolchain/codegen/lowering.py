@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from qgpu.backends.machine.block import FAULTS
-from qgpu.ir import I1, I32, I64, Argument, Constant, Function, Instruction, IntType, Literal, SlotType, Value
+from qgpu.ir import I1, I32, I64, Argument, Function, Instruction, IntType, Literal, SlotType, Value
 from qgpu.toolchain.codegen.arithmetic import RULES, logic
 from qgpu.toolchain.codegen.environment import Environment, Lowered
 from qgpu.toolchain.codegen.inline import is_inversion
-from qgpu.toolchain.codegen.memory_layout import array_offsets, frame_bytes
+from qgpu.toolchain.codegen.memory_layout import array_offsets, whole_frame
 from qgpu.toolchain.codegen.memory_lowering import MemoryLowering
 from qgpu.toolchain.codegen.nodes import (
     GREATER,
@@ -80,7 +80,7 @@ class _Lowering:
                 self._instruction(instruction)
             env.result.regions.append(region)
         env.result.shared_bytes = array_offsets(env.function, "shared")[""]
-        env.result.local_bytes = frame_bytes(env.function)
+        env.result.local_bytes = whole_frame(env.function, array_offsets(env.function, "local")[""])
         return env.result
 
     def _instruction(self, instruction: Instruction) -> None:
@@ -135,17 +135,13 @@ class _Lowering:
         return self._computed(instruction, args)
 
     def _word_of_wide(self, instruction: Instruction) -> Arg | None:
-        """A word of a 64-bit parameter or distance: `trunc` of it, or for the high one of it shifted by 32.
-
-        The shift itself is no code; what it stands for here is not read.
-        """
-        if _is_high_part(instruction):
-            return 0
-        value = instruction.operands[0] if instruction.op == "trunc" and instruction.type is I32 else None
-        if value is None or value.type is not I64:
+        """A word of a 64-bit parameter or distance: `trunc` or `high` of it."""
+        high = instruction.op == "high"
+        if not high and (instruction.op != "trunc" or instruction.type is not I32):
             return None
-        high = _is_high_part(value)
-        source = value.operands[0] if isinstance(value, Instruction) and high else value
+        source = instruction.operands[0]
+        if source.type is not I64:
+            return None
         if isinstance(source, Argument):
             low = self.env.result.parameter(source.index)
             return low.partner if high else low
@@ -261,14 +257,3 @@ class _Lowering:
         for index, (condition, polarity) in enumerate(guard):
             if index not in returned:
                 self._trap_block("barrier").guard = (*guard[:index], (condition, not polarity))
-
-
-def _is_high_part(value: Value) -> bool:
-    """Whether a value is the high word of a 64-bit parameter or distance, as a 64-bit number."""
-    if not isinstance(value, Instruction) or value.op != "lshr" or value.type is not I64:
-        return False
-    source, amount = value.operands
-    whole = isinstance(source, Argument) or (
-        isinstance(source, Instruction) and source.op in ("ptrdiff", "ptrtoint", "param")
-    )
-    return whole and isinstance(amount, Constant) and amount.value == 32

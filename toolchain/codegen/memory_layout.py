@@ -22,8 +22,7 @@ def array_offsets(function: Function, space: str) -> dict[str, int]:
     return {**offsets, "": end}
 
 
-def frame_bytes(function: Function) -> int:
-    """Bytes of a thread's local arrays: whole words, and as many as keep every thread's arrays aligned."""
-    size = array_offsets(function, "local")[""]
+def whole_frame(function: Function, size: int) -> int:
+    """Bytes of a thread's frame that holds so many: whole words, and every thread's arrays aligned."""
     unit = max([_WORD, *(array.align for array in function.shared if array.space == "local")])
     return -(-size // unit) * unit

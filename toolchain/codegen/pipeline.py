@@ -10,6 +10,7 @@ from qgpu.toolchain.codegen.conditions import orient_conditions, test_difference
 from qgpu.toolchain.codegen.emission import emit_kernel
 from qgpu.toolchain.codegen.flow import Linker
 from qgpu.toolchain.codegen.guards import shorten_guards
+from qgpu.toolchain.codegen.limits import limits_of
 from qgpu.toolchain.codegen.lowering import lower
 from qgpu.toolchain.codegen.places import Decisions, RetryError, place
 from qgpu.toolchain.codegen.schedule import Scheduler
@@ -18,16 +19,23 @@ from qgpu.toolchain.codegen.selections import sink_operations
 from qgpu.toolchain.codegen.tiles import Tile
 
 
-def generate(module: Module, machine: MachineDescription) -> Program:
+def generate(module: Module, machine: MachineDescription, max_registers: int | None = None) -> Program:
     """Generate the program of a module whose functions are linearised (`qgpu.ir.passes`).
+
+    Args:
+        max_registers: registers of a thread at most, besides what the machine allows (-maxrregcount).
 
     Raises:
         DiagnosticError: a kernel needs an operation that the machine lacks, or more of something than it has.
     """
-    return Program(machine, tuple(generate_kernel(function, machine) for function in module.functions))
+    return Program(
+        machine, tuple(generate_kernel(function, machine, max_registers) for function in module.functions)
+    )
 
 
-def generate_kernel(function: Function, machine: MachineDescription) -> Kernel:
+def generate_kernel(
+    function: Function, machine: MachineDescription, max_registers: int | None = None
+) -> Kernel:
     """Generate one kernel; see `generate`."""
     lowered = lower(function)
     test_differences(lowered)
@@ -46,5 +54,6 @@ def generate_kernel(function: Function, machine: MachineDescription) -> Kernel:
         except RetryError:
             continue
         tiles: list[Tile] = Linker(lowered, ordered).run()
-        allocation = allocate(tiles, machine, function.name)
+        limits = limits_of(machine, int(function.attrs.get("max_threads", 0)), max_registers)
+        allocation = allocate(tiles, lowered, limits)
         return emit_kernel(lowered, tiles, allocation, machine)

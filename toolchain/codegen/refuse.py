@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qgpu.ir import Instruction, Location
+from qgpu.ir import Function, Instruction, Location
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, note
 
 
@@ -31,3 +31,8 @@ def described(instruction: Instruction) -> str:
     inline = "".join(f" {instruction.attrs[name]}" for name in instruction.info.inline_attrs)
     type_ = instruction.operands[0].type if instruction.operands else instruction.type
     return f"'{instruction.op}{inline}'" + (f" on {type_}" if isinstance(type_, IntType) else "")
+
+
+def first_place(function: Function) -> Location | None:
+    """The first place of the source that a function's instructions name."""
+    return next((instruction.loc for instruction in function.instructions if instruction.loc), None)

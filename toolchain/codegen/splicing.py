@@ -1,0 +1,98 @@
+"""Splicing: tiles put before and after others in a program that is linked already."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from qgpu.toolchain.codegen.nodes import Arg, move
+from qgpu.toolchain.codegen.registers import Register
+from qgpu.toolchain.codegen.routing import Routing
+from qgpu.toolchain.codegen.tiles import Tile, routed
+
+_LOOP_WEIGHT = 8
+"""How often the body of a loop is taken to run."""
+
+
+def splice(tiles: list[Tile], expand: Callable[[Tile], list[Tile]]) -> None:
+    """Replace every tile by a sequence, in place; only the last of each may branch."""
+    first: dict[Tile, Tile] = {}
+    last: list[Tile] = []
+    spliced: list[Tile] = []
+    for tile in tiles:
+        following = tile.next
+        sequence = expand(tile)
+        first[tile] = sequence[0]
+        for one, other in pairwise(sequence):
+            one.next = other
+        sequence[-1].next = following
+        last.append(sequence[-1])
+        spliced += sequence
+    for tile in last:
+        tile.next = tile.next and first[tile.next]
+        tile.taken = tile.taken and first[tile.taken]
+    tiles[:] = spliced
+
+
+def then(tile: Tile, result: Register, step: Tile) -> list[Tile]:
+    """A tile, and a step that reads its result under the same guard.
+
+    What the tile does to its own guard, and its branch, come after the step.
+    """
+    own = tile.predicate is not None and any(literal.register is tile.predicate for literal in tile.guard)
+    if tile.taken is None and not own:
+        return [tile, step]
+    test = Tile(routed(move(result)), guard=tile.guard, scalar=tile.scalar, loc=tile.loc)
+    test.taken, tile.taken = tile.taken, None
+    if own:
+        test.predicate, tile.predicate = tile.predicate, None
+    return [tile, step, test]
+
+
+def rename(tile: Tile, old: Register, new: Register) -> None:
+    """Let a tile read one register instead of another."""
+
+    def renamed(value: Arg) -> Arg:
+        return new if value is old else value
+
+    routing = tile.routing
+    operands = (new if operand is old else operand for operand in routing.expression.operands)
+    ports = {port: new if value is old else value for port, value in routing.ports.items()}
+    tile.routing = Routing(routing.expression.with_operands(*operands), routing.flags, ports)
+    if tile.access is not None:
+        terms = tuple(replace(term, value=renamed(term.value)) for term in tile.access.terms)
+        descriptor = renamed(tile.access.descriptor)
+        tile.access = replace(tile.access, descriptor=descriptor, terms=terms)
+
+
+def weights(tiles: Sequence[Tile]) -> dict[Tile, int]:
+    """How often each tile is taken to run: more in loops, which are what a jump back spans."""
+    position = {tile: index for index, tile in enumerate(tiles)}
+    begins, ends = Counter[int](), Counter[int]()
+    for index, tile in enumerate(tiles):
+        for target in tile.successors:
+            if position[target] <= index:
+                begins[position[target]] += 1
+                ends[index] += 1
+    found: dict[Tile, int] = {}
+    depth = 0
+    for index, tile in enumerate(tiles):
+        depth += begins[index]
+        found[tile] = _LOOP_WEIGHT ** min(depth, 4)
+        depth -= ends[index]
+    return found
+
+
+def leaders(tiles: Iterable[Tile]) -> set[Tile]:
+    """The tiles that control may reach otherwise than from the one before in the list."""
+    found: set[Tile] = set()
+    previous: Tile | None = None
+    sources = Counter[Tile]()
+    for tile in tiles:
+        sources.update(tile.successors)
+        if previous is None or previous.next is not tile:
+            found.add(tile)
+        previous = tile
+    return found | {tile for tile, count in sources.items() if count > 1}
