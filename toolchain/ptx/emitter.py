@@ -32,6 +32,7 @@ from qgpu.toolchain.ptx.cfg import Site
 from qgpu.toolchain.ptx.explain import explain
 from qgpu.toolchain.ptx.names import Register, byte_size, type_width
 from qgpu.toolchain.ptx.places import Places
+from qgpu.toolchain.ptx.pointer_flow import variable_of
 from qgpu.toolchain.ptx.pointers import GENERIC, NullClass, Pointers
 from qgpu.toolchain.ptx.rule import MEMORY, RESULT, Rule
 from qgpu.toolchain.ptx.special_registers import read_special, why_absent
@@ -200,6 +201,13 @@ class Emitter:
     def site(self) -> Site:
         """The current instruction."""
         return self._site
+
+    def is_pointer(self, operand: ast.Operand) -> bool:
+        """Whether an operand is a register that holds a pointer, or a variable's address."""
+        node = self.node(operand)
+        if node is not None:
+            return isinstance(self.values[node].type, PtrType)
+        return variable_of(operand, self._site) is not None
 
     def sources(self) -> list[str]:
         """The roles of the operands that are values read."""

@@ -94,6 +94,17 @@ class Flow:
                 source = self.values.reads[site].get(register) if register is not None else None
                 self.stores.append(Access(site, source, element, index * size))
 
+    def stores_of(self, site: Site) -> list[Access]:
+        """The elements of a store of 64 bits each, in order; none of another instruction."""
+        return self._stores.get(site, [])
+
+    @cached_property
+    def _stores(self) -> dict[Site, list[Access]]:
+        result: dict[Site, list[Access]] = {}
+        for access in self.stores:
+            result.setdefault(access.site, []).append(access)
+        return result
+
     def address(self, site: Site) -> tuple[ast.Operand, Node | None, int]:
         """The address operand of an access, the node of its register, and the bytes added to it."""
         operand = self.rules[site].operand(site.instruction, MEMORY)

@@ -10,7 +10,7 @@ from qgpu.ir import I1, I64, Constant, IntType, PtrType, Value, ptr
 from qgpu.toolchain.ptx import ast
 from qgpu.toolchain.ptx.alignment import alignment
 from qgpu.toolchain.ptx.emitter import Emitter
-from qgpu.toolchain.ptx.pointer_flow import LOW_BITS, constant_operand, variable_of
+from qgpu.toolchain.ptx.pointer_flow import LOW_BITS, constant_operand
 from qgpu.toolchain.ptx.pointers import GENERIC
 from qgpu.toolchain.ptx.rule import MEMORY, RESULT
 from qgpu.toolchain.ptx.ssa import Node
@@ -41,12 +41,8 @@ def _moves_pointers(x: Emitter) -> bool:
 
 
 def _has_pointers(x: Emitter) -> bool:
-    return any(x.result_types()) or any(
-        isinstance(x.values[node].type, PtrType) if node else variable_of(part, x.site) is not None
-        for role in x.sources()
-        for part in _parts(x.operand(role))
-        for node in [x.node(part)]
-    )
+    operands = (part for role in x.sources() for part in _parts(x.operand(role)))
+    return any(x.result_types()) or any(map(x.is_pointer, operands)) or bool(x.pointers.nulls_stored(x.site))
 
 
 def _parts(operand: ast.Operand) -> tuple[ast.Operand, ...]:
@@ -263,12 +259,11 @@ def _check_memory(x: Emitter, node: Node) -> None:
 
 
 def _store(x: Emitter) -> None:
-    base = x.address()
+    """st: of 64 bits each, some of which are pointers."""
+    base, accesses = x.address(), x.pointers.flow.stores_of(x.site)
     for index, part in enumerate(_parts(x.operand("a"))):
         value = x.read("a", part, x.type())
-        access = next(
-            s for s in x.pointers.flow.stores if s.site is x.site and s.displacement == index * I64.bytes
-        )
+        access = accesses[index]
         if isinstance(value.type, PtrType):
             if any(not target.holds_pointers for target, _ in x.pointers.places(access)):
                 raise x.refusal("a pointer is stored to a buffer, where nothing can load it from again", "a")

@@ -94,8 +94,7 @@ class Pointers:
         found = (
             [self.variable(variable)] if variable is not None else self.targets.get(node, ()) if node else ()
         )
-        for target in found:
-            yield target, at
+        yield from ((target, at) for target in found if target is not NULL)
 
     def stored(self, store: Access) -> list[Target]:
         """What the value of a store points to; nothing for a number."""
@@ -105,6 +104,10 @@ class Pointers:
         if store.value is None:
             return [NULL] if isinstance(store.operand, ast.Integer) and store.operand.value == 0 else []
         return [NULL] if is_zero(store.value) else list(self.targets.get(store.value, ()))
+
+    def nulls_stored(self, site: Site) -> list[Access]:
+        """The elements of a store that are null pointers."""
+        return [access for access in self.flow.stores_of(site) if access in self.null_stores]
 
     @cached_property
     def kept_type(self) -> PtrType:
