@@ -3,7 +3,7 @@
 A kernel is a file `TOPIC/NAME.cu` with one `__global__` function of the file's name. Its row has launches,
 small enough for an interpreter that takes a millisecond an instruction, and an oracle: a function of the
 kernel's arguments in their order that changes the arrays as the kernel must, written from the definition of
-what is computed with Python's own integers, numpy, hashlib and the like. Needs numpy alone.
+what is computed with Python's own integers, numpy, hashlib, networkx and the like.
 """
 
 from __future__ import annotations
