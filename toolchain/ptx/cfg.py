@@ -9,7 +9,7 @@ from qgpu.toolchain.ptx.names import Scope
 BRANCH = "bra"
 INDEXED_BRANCH = "brx"
 CALL = "call"
-ENDS = {"ret": "ret", "exit": "ret", "trap": "trap"}
+ENDS = {"ret": "ret", "exit": "ret", "trap": "trap", "brkpt": "trap"}
 
 
 @dataclass(eq=False)

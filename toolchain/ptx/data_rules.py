@@ -1,23 +1,14 @@
-"""Moves, conversions, memory accesses, atomics and the barrier (PTX ISA 9.0, sections 9.7.9 and 9.7.13).
+"""Moves, conversions and addresses (PTX ISA 9.0, section 9.7.9)."""
 
-Cache operators and memory orderings are accepted and have no effect: the machine runs the threads of a thread
-block in lockstep and every access takes effect where it stands.
-"""
-
-from qgpu.ir import I64, Constant, IntType, PtrType, Value, integer
+from qgpu.ir import I1, I32, I64, Constant, IntType, PtrType, Value, integer
 from qgpu.toolchain.ptx import ast
 from qgpu.toolchain.ptx.emitter import Emitter
-from qgpu.toolchain.ptx.rule import MEMORY, RESULT, Rule
+from qgpu.toolchain.ptx.rule import RESULT, Rule
+from qgpu.toolchain.ptx.special_registers import read_special
 
 _SCALAR = r"(?P<type>[bsuf](?:8|16|32|64))"
-_SCOPE = r"(?:cta|cluster|gpu|sys)"
-_SPACE = r"(?P<space>global|shared|local)(?:::cta)?"
-_CACHE = r"(?:(?:ca|cg|cs|lu|cv|wb|wt|nc|L1::\w+|L2::\w+)\.)*"
-_VECTOR = r"(?:v(?P<count>[24])\.)?"
-
-
-def _ordering(kind: str) -> str:
-    return rf"(?:(?P<volatile>volatile)\.|weak\.|(?:relaxed|{kind})\.{_SCOPE}\.)?"
+_INT = r"[su](?:8|16|32|64)"
+_SPACE = r"(?P<space>global|shared|local|const|param)(?:::(?:cta|cluster|entry))?"
 
 
 def _move(x: Emitter) -> None:
@@ -35,13 +26,15 @@ def _pack(x: Emitter, type_: IntType) -> Value:
     vector = x.operand("a")
     assert isinstance(vector, ast.Vector)
     part = _part_type(x, type_, len(vector.elements))
-    packed: Value = Constant(type_, 0)
-    for index, value in enumerate(x.elements("a", part)):
-        if value.type is not part:
-            raise x.refusal(f"the parts have to have {part.width} bits each", "a")
-        wide = x.resized(value, type_, False)
-        shifted = x.builder.emit("shl", wide, Constant(type_, index * part.width)) if index else wide
-        packed = x.builder.emit("or", packed, shifted) if index else shifted
+    parts = x.elements("a", part)
+    if any(value.type is not part for value in parts):
+        raise x.refusal(f"the parts have to have {part.width} bits each", "a")
+    if part is I32:
+        return x.operation("pack", *parts)
+    packed = x.resized(parts[0], type_, False)
+    for index, value in enumerate(parts[1:], 1):
+        amount = Constant(type_, index * part.width)
+        packed = x.operation("or", packed, x.operation("shl", x.resized(value, type_, False), amount))
     return packed
 
 
@@ -57,120 +50,96 @@ def _unpack(x: Emitter, value: Value) -> list[Value]:
     results = list(x.results())
     assert isinstance(value.type, IntType)
     part = _part_type(x, value.type, len(results))
+    if part is I32:
+        return [x.resized(value, part, False), x.operation("high", value)]
     amounts = (Constant(value.type, index * part.width) for index in range(len(results)))
-    shifted = (x.builder.emit("lshr", value, amount) if amount.value else value for amount in amounts)
+    shifted = (x.operation("lshr", value, amount) if amount.value else value for amount in amounts)
     return [x.resized(low, part, False) for low in shifted]
+
+
+def _move_elements(x: Emitter) -> None:
+    """mov of a vector: one register each. The vector may be a special register such as %tid."""
+    operand = x.operand("a")
+    special = operand.text if isinstance(operand, ast.Name) else ""
+    parts = [read_special(x, f"{special}.{axis}") for axis in "xyzw"]
+    values = [part for part in parts if part is not None] or x.elements("a", x.type())
+    if any(value.type is not x.type() for value in values):
+        raise x.refusal(f"the elements have to have {x.type().width} bits each", "a")
+    x.define(*values)
 
 
 def _move_predicate(x: Emitter) -> None:
     x.define(x.predicate("a"))
 
 
-def _select(x: Emitter) -> None:
-    a, b = x.value("a", x.type()), x.value("b", x.type())
-    if a.type is not b.type:
-        raise x.refusal("a pointer is selected beside an integer or a pointer to other memory", "b")
-    x.define(x.builder.select(x.predicate("c"), a, b))
-
-
 def _convert(x: Emitter) -> None:
     """cvt: the low bits of the source, extended by the source's sign and again to the register by the
-    target's. Between 32 and 64 bits a pointer stays what it is."""
+    target's. With `.sat`, limited to the target's numbers."""
     source, target = x.type("from"), x.type("to")
     (value,) = x.elements("a", source)
-    if isinstance(value.type, PtrType):
-        x.define(x.value("a", source))
-        return
     low = x.resized(value, source, False)
+    if x.form["saturate"]:
+        low = _clamped(x, low, x.form["from"] or "", x.form["to"] or "")
     converted = x.resized(low, target, x.signed("from"))
     (result,) = x.results()
     x.define(x.resized(converted, result[1], x.signed("to")) if result else converted)
 
 
+def _limits(type_name: str) -> tuple[int, int]:
+    """The smallest and the largest number of an integer type."""
+    width = int(type_name[1:])
+    return (-(1 << (width - 1)), (1 << (width - 1)) - 1) if type_name[0] == "s" else (0, (1 << width) - 1)
+
+
+def _clamped(x: Emitter, value: Value, source: str, target: str) -> Value:
+    """A number of the source type, limited to what the target type holds."""
+    (least, most), (lowest, highest) = _limits(source), _limits(target)
+    type_ = integer(int(source[1:]))
+    if lowest > least:
+        value = x.operation("smax", value, Constant(type_, lowest))
+    if highest < most:
+        value = x.operation("smin" if source[0] == "s" else "umin", value, Constant(type_, highest))
+    return value
+
+
+def _convert_packed(x: Emitter) -> None:
+    """cvt.pack: two numbers, limited to the width of a field, become the lowest fields of the word.
+
+    The fields of the third operand, where there is one, move up to make room.
+    """
+    field = x.form["to"] or ""
+    width = int(field[1:])
+    mask = Constant(I32, (1 << width) - 1)
+    high, low = (x.operation("and", _clamped(x, x.integer(role, I32), "s32", field), mask) for role in "ab")
+    pair = x.operation("or", x.operation("shl", high, Constant(I32, width)), low)
+    if x.has("c"):
+        rest = x.operation("shl", x.integer("c", I32), Constant(I32, 2 * width))
+        pair = x.operation("or", pair, rest)
+    x.define(pair)
+
+
 def _convert_address(x: Emitter) -> None:
-    """cvta: a pointer knows its state space, so the generic address is the same pointer."""
+    """cvta of what is no pointer; pointers have a lowering of their own."""
+    raise x.no_address("a")
+
+
+def _is_in_space(x: Emitter) -> None:
+    """isspacep: a pointer's state space is known."""
     pointer = x.value("a", I64)
     if not isinstance(pointer.type, PtrType):
-        raise x.refusal("the address does not come from a pointer parameter or an array", "a")
-    if pointer.type.space != x.form["space"]:
-        raise x.refusal(
-            f"the address points to {pointer.type.space} memory, not to {x.form['space']} memory", "a"
-        )
-    x.define(pointer)
+        raise x.no_address("a")
+    if pointer.type.space == "generic":
+        raise x.refusal("which memory the address points to is not known before the kernel runs", "a")
+    x.define(Constant(I1, pointer.type.space == x.form["space"]))
 
-
-def _load_parameter(x: Emitter) -> None:
-    value, type_ = x.parameter(), x.type()
-    (result,) = x.results()
-    if not isinstance(value.type, IntType) or result is None:
-        x.define(value)
-    elif type_.width > value.type.width:
-        raise x.refusal(f"the parameter has {value.type.width} bits where {type_.width} are loaded", MEMORY)
-    else:
-        x.define(x.resized(x.resized(value, type_, False), result[1], x.signed()))
-
-
-def _load(x: Emitter) -> None:
-    """ld: a vector is one load per element; a register wider than the type takes it extended."""
-    type_, pointer = x.type(), x.address()
-    results = list(x.results())
-    _check_count(x, len(results), RESULT)
-    loaded: list[Value] = []
-    for index, result in enumerate(results):
-        wide = result[1] if result else type_
-        if wide.width < type_.width:
-            raise x.refusal(f"the register has {wide.width} bits where {type_.width} are loaded", RESULT)
-        element = x.displaced(pointer, index * type_.bytes)
-        extension = "sign" if x.signed() else "zero"
-        loaded.append(x.builder.load(element, type_, wide, extension, bool(x.form["volatile"])))
-    x.define(*loaded)
-
-
-def _store(x: Emitter) -> None:
-    type_, pointer = x.type(), x.address()
-    values = x.elements("a", type_)
-    _check_count(x, len(values), "a")
-    for index, value in enumerate(values):
-        element = x.displaced(pointer, index * type_.bytes)
-        x.builder.store(element, value, type_, bool(x.form["volatile"]))
-
-
-def _check_count(x: Emitter, count: int, role: str) -> None:
-    if count != int(x.form["count"] or 1):
-        raise x.refusal(f"the vector has {count} elements", role)
-
-
-def _atomic(x: Emitter) -> None:
-    kind = x.form["kind"] or ""
-    opcode = _ATOMIC_KINDS.get(kind) or f"{kind}_{'s' if x.signed() else 'u'}"
-    old = x.builder.atomicrmw(opcode, x.address(), x.integer("a", x.type()))
-    if x.has(RESULT):
-        x.define(old)
-
-
-def _barrier(x: Emitter) -> None:
-    if x.immediate("a") != 0:
-        raise x.refusal("only barrier 0 is supported", "a")
-    x.builder.barrier()
-
-
-_ATOMIC_KINDS = {"add": "add", "and": "and", "or": "or", "xor": "xor", "exch": "xchg"}
-_ATOMIC = (
-    rf"(?:(?:relaxed|acquire|release|acq_rel)\.)?(?:{_SCOPE}\.)?(?:{_SPACE}\.)?"
-    r"(?=(?:(?:add|min|max)\.[su]|(?:and|or|xor|exch)\.b)32$)(?P<kind>\w+)\.(?P<type>\w+)"
-)
 
 RULES = [
     Rule("mov", r"(?P<type>[bsuf](?:16|32|64))", "d a", _move, "a"),
     Rule("mov", "pred", "d a", _move_predicate),
-    Rule("selp", r"(?P<type>[bsuf](?:16|32|64))", "d a b c", _select, "ab"),
-    Rule("cvt", r"(?P<to>[su](?:8|16|32|64))\.(?P<from>[su](?:8|16|32|64))", "d a", _convert, "a"),
-    Rule("cvta", rf"(?:to\.)?{_SPACE}\.u64", "d a", _convert_address, "a"),
-    Rule("ld", rf"param\.{_SCALAR}", "d m", _load_parameter),
-    Rule("ld", rf"{_ordering('acquire')}(?:{_SPACE}\.)?{_CACHE}{_VECTOR}{_SCALAR}", "d m", _load),
-    Rule("st", rf"{_ordering('release')}(?:{_SPACE}\.)?{_CACHE}{_VECTOR}{_SCALAR}", "m a", _store),
-    Rule("atom", _ATOMIC, "d m a", _atomic),
-    Rule("red", _ATOMIC, "m a", _atomic),
-    Rule("bar", r"(?:cta\.)?sync(?:\.aligned)?", "a", _barrier),
-    Rule("barrier", r"(?:cta\.)?sync(?:\.aligned)?", "a", _barrier),
+    Rule("mov", rf"v[24]\.{_SCALAR}", "d a", _move_elements, "a"),
+    Rule("cvt", rf"(?P<saturate>sat\.)?(?P<to>{_INT})\.(?P<from>{_INT})", "d a", _convert, "a"),
+    Rule("cvt", r"pack\.sat\.(?P<to>[su]16)\.s32", "d a b", _convert_packed),
+    Rule("cvt", r"pack\.sat\.(?P<to>[su][248])\.s32\.b32", "d a b c", _convert_packed),
+    Rule("cvta", rf"(?:to\.)?{_SPACE}\.u(?:32|64)", "d a", _convert_address, "a"),
+    Rule("isspacep", _SPACE, "d a", _is_in_space),
 ]

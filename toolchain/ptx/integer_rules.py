@@ -1,4 +1,4 @@
-"""Integer arithmetic, logic, shifts and comparisons (PTX ISA 9.0, sections 9.7.1, 9.7.2, 9.7.6 and 9.7.8)."""
+"""Integer arithmetic (PTX ISA 9.0, section 9.7.1)."""
 
 from collections.abc import Callable
 
@@ -9,50 +9,44 @@ from qgpu.toolchain.ptx.rule import Rule
 _INT = r"(?P<type>[su](?:16|32|64))"
 _NARROW = r"(?P<type>[su](?:16|32))"
 _SIGNED = r"(?P<type>s(?:16|32|64))"
-_BITS = r"(?P<type>b(?:16|32|64)|pred)"
-_COMPARE = r"(?P<compare>eq|ne|lt|le|gt|ge|lo|ls|hi|hs)"
-_COMPARED = r"(?P<type>[bsu](?:16|32|64))"
-
-_RELATIONS = {
-    "b": {"eq": "eq", "ne": "ne"},
-    "s": {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"},
-    "u": {"eq": "eq", "ne": "ne", "lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge"}
-    | {"lo": "ult", "ls": "ule", "hi": "ugt", "hs": "uge"},
-}
+_WORD = r"(?P<type>[su]32)"
+_SATURATED = r"(?P<saturate>sat)\.(?P<type>s32)"
 
 
-def _binary(signed: str, unsigned: str | None = None) -> Callable[[Emitter], None]:
+def _binary(signed: str, unsigned: str) -> Callable[[Emitter], None]:
     """Lower `d = a op b` to the opcode for the type's signedness."""
 
     def lower(x: Emitter) -> None:
-        type_ = x.type()
-        opcode = signed if x.signed() else unsigned or signed
-        x.define(x.builder.emit(opcode, x.integer("a", type_), x.integer("b", type_)))
+        opcode = signed if x.signed() else unsigned
+        x.define(x.builder.emit(opcode, x.integer("a", x.type()), x.integer("b", x.type())))
 
     return lower
 
 
-def _sum(x: Emitter, a: Value, b: Value, role: str) -> Value:
-    """a + b, where one of the two may be a pointer; `role` is the operand to blame."""
-    if isinstance(a.type, PtrType):
-        return x.moved(a, b, role)
-    if isinstance(b.type, PtrType):
-        return x.moved(b, a, role)
-    return x.builder.emit("add", a, b)
+def _saturated(x: Emitter, result: Value, overflow: Value) -> Value:
+    """The result, or where the sign of `overflow` is set the limit that it has passed, of the other sign."""
+    sign = x.operation("ashr", result, Constant(I32, 31))
+    limit = x.operation("xor", sign, Constant(I32, 1 << 31))
+    return x.builder.select(x.compare("slt", overflow, Constant(I32, 0)), limit, result)
 
 
-def _add(x: Emitter) -> None:
-    x.define(_sum(x, x.value("a", x.type()), x.value("b", x.type()), "b"))
+def _saturated_sum(x: Emitter, a: Value, b: Value) -> Value:
+    """A sum overflows where both operands have the sign that it has not."""
+    result = x.operation("add", a, b)
+    overflow = x.operation("and", x.operation("xor", a, result), x.operation("xor", b, result))
+    return _saturated(x, result, overflow)
 
 
-def _subtract(x: Emitter) -> None:
-    a, b = x.value("a", x.type()), x.integer("b", x.type())
-    if not isinstance(a.type, PtrType):
-        x.define(x.builder.emit("sub", a, b))
-    elif isinstance(b, Constant):
-        x.define(x.displaced(a, -b.signed))
-    else:
-        x.define(x.moved(a, x.builder.emit("sub", Constant(x.type(), 0), b), "b"))
+def _add_saturated(x: Emitter) -> None:
+    x.define(_saturated_sum(x, x.integer("a", I32), x.integer("b", I32)))
+
+
+def _subtract_saturated(x: Emitter) -> None:
+    """A difference overflows where the operands differ in sign, and the result from the first."""
+    a, b = x.integer("a", I32), x.integer("b", I32)
+    result = x.operation("sub", a, b)
+    overflow = x.operation("and", x.operation("xor", a, b), x.operation("xor", a, result))
+    x.define(_saturated(x, result, overflow))
 
 
 def _product(x: Emitter) -> Value:
@@ -67,14 +61,42 @@ def _product(x: Emitter) -> Value:
     return x.builder.emit("mul", x.resized(a, wide, signed), x.resized(b, wide, signed))
 
 
-def _multiply(x: Emitter) -> None:
-    x.define(_product(x))
+def _product24(x: Emitter) -> Value:
+    """The low or high 32 of the 48 bits of the product of two numbers of 24 bits."""
+    a, b = (_low24(x, role) for role in "ab")
+    low = x.operation("mul", a, b)
+    if x.form["part"] == "lo":
+        return low
+    high = x.operation("mulhi_s" if x.signed() else "mulhi_u", a, b)
+    half = Constant(I32, 16)
+    return x.operation("or", x.operation("shl", high, half), x.operation("lshr", low, half))
 
 
-def _multiply_add(x: Emitter) -> None:
-    product = _product(x)
-    assert isinstance(product.type, IntType)
-    x.define(_sum(x, product, x.value("c", product.type), "c"))
+def _low24(x: Emitter, role: str) -> Value:
+    value = x.integer(role, I32)
+    if not x.signed():
+        return x.operation("and", value, Constant(I32, 0xFFFFFF))
+    unused = Constant(I32, 8)
+    return x.operation("ashr", x.operation("shl", value, unused), unused)
+
+
+def _multiply(product: Callable[[Emitter], Value]) -> Callable[[Emitter], None]:
+    return lambda x: x.define(product(x))
+
+
+def _multiply_add(product: Callable[[Emitter], Value]) -> Callable[[Emitter], None]:
+    """mad: a part of the product, added to c, which may be a pointer."""
+
+    def lower(x: Emitter) -> None:
+        part = product(x)
+        assert isinstance(part.type, IntType)
+        if x.form.get("saturate"):
+            x.define(_saturated_sum(x, part, x.integer("c", I32)))
+        else:
+            c = x.value("c", part.type)
+            x.define(x.moved(c, part, "c") if isinstance(c.type, PtrType) else x.operation("add", part, c))
+
+    return lower
 
 
 def _negated(x: Emitter) -> tuple[Value, Value]:
@@ -91,69 +113,6 @@ def _absolute(x: Emitter) -> None:
     x.define(x.builder.emit("smax", *_negated(x)))
 
 
-def _not(x: Emitter) -> None:
-    x.define(x.builder.emit("not", x.integer("a", x.type())))
-
-
-def _population_count(x: Emitter) -> None:
-    x.define(x.resized(x.builder.emit("popc", x.integer("a", x.type())), I32, False))
-
-
-def _lop3(x: Emitter) -> None:
-    sources = [x.integer(role, I32) for role in "abc"]
-    table = x.immediate("lut")
-    if not 0 <= table <= 255:
-        raise x.refusal("the table of a lop3 has 8 bits", "lut")
-    x.define(x.builder.emit("lop3", *sources, attrs={"lut": table}))
-
-
-def _amount(x: Emitter) -> Value:
-    """A shift's amount, an unsigned 32-bit operand, in the type that is shifted.
-
-    Amounts from the width on all shift everything out, so a 16-bit shift may clamp before it truncates.
-    """
-    type_, amount = x.type(), x.integer("b", I32)
-    if isinstance(amount, Constant):
-        return Constant(type_, min(amount.value, type_.width))
-    if type_.width < I32.width:
-        amount = x.builder.emit("umin", amount, Constant(I32, type_.width))
-    return x.resized(amount, type_, False)
-
-
-def _shift(x: Emitter, opcode: str) -> None:
-    x.define(x.builder.emit(opcode, x.integer("a", x.type()), _amount(x)))
-
-
-def _shift_left(x: Emitter) -> None:
-    _shift(x, "shl")
-
-
-def _shift_right(x: Emitter) -> None:
-    _shift(x, "ashr" if x.signed() else "lshr")
-
-
-def _funnel_shift(x: Emitter) -> None:
-    """shf: one word of the 64 bits b:a, shifted; an amount of 0 shifts the other word out as a whole."""
-    low, high, amount = (x.integer(role, I32) for role in "abc")
-    if x.form["mode"] == "wrap":
-        amount = x.operation("and", amount, Constant(I32, 31))
-    else:
-        amount = x.operation("umin", amount, Constant(I32, 32))
-    rest = x.operation("sub", Constant(I32, 32), amount)
-    left, right = (amount, rest) if x.form["direction"] == "l" else (rest, amount)
-    x.define(x.builder.emit("or", x.builder.emit("shl", high, left), x.builder.emit("lshr", low, right)))
-
-
-def _leading_zeros(x: Emitter) -> None:
-    """clz: every bit below the highest one set is set as well, and what is still clear is counted."""
-    type_, value = x.type(), x.integer("a", x.type())
-    distance = 1
-    while distance < type_.width:
-        value = x.builder.emit("or", value, x.builder.emit("lshr", value, Constant(type_, distance)))
-        distance *= 2
-    x.define(x.resized(x.builder.emit("popc", x.builder.emit("not", value)), I32, False))
-
-
 def _absolute_difference(x: Emitter) -> None:
     """sad: c + |a - b|."""
     type_, sign = x.type(), "s" if x.signed() else "u"
@@ -162,54 +121,36 @@ def _absolute_difference(x: Emitter) -> None:
     x.define(x.builder.emit("add", x.builder.emit("sub", larger, smaller), c))
 
 
-def _compare(x: Emitter) -> None:
-    """setp: the comparison in the first result, its complement in the second, each combined with c."""
-    compared = _comparison(x)
-    if len(list(x.results())) == 1:
-        x.define(_combined(x, compared))
-    else:
-        x.define(_combined(x, compared), _combined(x, x.builder.emit("not", compared)))
+def _rectified(opcode: str) -> Callable[[Emitter], None]:
+    """min.relu, max.relu: negative results become 0."""
 
+    def lower(x: Emitter) -> None:
+        result = x.operation(opcode, x.integer("a", I32), x.integer("b", I32))
+        x.define(x.operation("smax", result, Constant(I32, 0)))
 
-def _comparison(x: Emitter) -> Value:
-    relation, type_name = x.form["compare"] or "", x.form["type"] or ""
-    predicate = _RELATIONS[type_name[0]].get(relation)
-    if predicate is None:
-        raise x.refusal(f"'{relation}' does not compare operands of type {type_name}")
-    a, b = x.value("a", x.type()), x.value("b", x.type())
-    if a.type is not b.type:
-        raise x.refusal("a pointer is compared with an integer or with a pointer to other memory", "b")
-    return x.builder.icmp(predicate, a, b)
-
-
-def _combined(x: Emitter, value: Value) -> Value:
-    return x.builder.emit(x.form["combine"] or "", value, x.predicate("c")) if x.has("c") else value
+    return lower
 
 
 RULES = [
-    Rule("add", _INT, "d a b", _add, "ab"),
-    Rule("sub", _INT, "d a b", _subtract, "a"),
-    Rule("mul", rf"(?P<part>lo|hi)\.{_INT}", "d a b", _multiply),
-    Rule("mul", rf"(?P<part>wide)\.{_NARROW}", "d a b", _multiply),
-    Rule("mad", rf"(?P<part>lo|hi)\.{_INT}", "d a b c", _multiply_add, "c"),
-    Rule("mad", rf"(?P<part>wide)\.{_NARROW}", "d a b c", _multiply_add, "c"),
+    Rule("add", _INT, "d a b", _binary("add", "add"), "ab"),
+    Rule("add", _SATURATED, "d a b", _add_saturated),
+    Rule("sub", _INT, "d a b", _binary("sub", "sub"), "a"),
+    Rule("sub", _SATURATED, "d a b", _subtract_saturated),
+    Rule("mul", rf"(?P<part>lo|hi)\.{_INT}", "d a b", _multiply(_product)),
+    Rule("mul", rf"(?P<part>wide)\.{_NARROW}", "d a b", _multiply(_product)),
+    Rule("mad", rf"(?P<part>lo|hi)\.{_INT}", "d a b c", _multiply_add(_product), "c"),
+    Rule("mad", rf"(?P<part>wide)\.{_NARROW}", "d a b c", _multiply_add(_product), "c"),
+    Rule("mad", rf"(?P<part>hi)\.{_SATURATED}", "d a b c", _multiply_add(_product)),
+    Rule("mul24", rf"(?P<part>lo|hi)\.{_WORD}", "d a b", _multiply(_product24)),
+    Rule("mad24", rf"(?P<part>lo|hi)\.{_WORD}", "d a b c", _multiply_add(_product24)),
+    Rule("mad24", rf"(?P<part>hi)\.{_SATURATED}", "d a b c", _multiply_add(_product24)),
+    Rule("sad", _INT, "d a b c", _absolute_difference),
     Rule("div", _INT, "d a b", _binary("sdiv", "udiv")),
     Rule("rem", _INT, "d a b", _binary("srem", "urem")),
-    Rule("min", _INT, "d a b", _binary("smin", "umin")),
-    Rule("max", _INT, "d a b", _binary("smax", "umax")),
     Rule("abs", _SIGNED, "d a", _absolute),
     Rule("neg", _SIGNED, "d a", _negate),
-    Rule("and", _BITS, "d a b", _binary("and")),
-    Rule("or", _BITS, "d a b", _binary("or")),
-    Rule("xor", _BITS, "d a b", _binary("xor")),
-    Rule("not", _BITS, "d a", _not),
-    Rule("lop3", "b32", "d a b c lut", _lop3),
-    Rule("popc", r"(?P<type>b(?:32|64))", "d a", _population_count),
-    Rule("shl", r"(?P<type>b(?:16|32|64))", "d a b", _shift_left),
-    Rule("shr", r"(?P<type>[bsu](?:16|32|64))", "d a b", _shift_right),
-    Rule("shf", r"(?P<direction>[lr])\.(?P<mode>wrap|clamp)\.b32", "d a b c", _funnel_shift),
-    Rule("clz", r"(?P<type>b(?:32|64))", "d a", _leading_zeros),
-    Rule("sad", _INT, "d a b c", _absolute_difference),
-    Rule("setp", rf"{_COMPARE}\.{_COMPARED}", "d a b", _compare, "ab"),
-    Rule("setp", rf"{_COMPARE}\.(?P<combine>and|or|xor)\.{_COMPARED}", "d a b c", _compare, "ab"),
+    Rule("min", _INT, "d a b", _binary("smin", "umin")),
+    Rule("max", _INT, "d a b", _binary("smax", "umax")),
+    Rule("min", r"relu\.s32", "d a b", _rectified("smin")),
+    Rule("max", r"relu\.s32", "d a b", _rectified("smax")),
 ]

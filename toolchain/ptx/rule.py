@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 RESULT = "d"
 MEMORY = "m"
 
+SCOPE = "(?:cta|cluster|gpu|sys)"
+
 CARRY = Register("CC.CF", "pred")
 """The carry flag (PTX ISA, CC register), which extended-precision instructions read and write."""
 
@@ -32,6 +34,8 @@ _RANKS = {
     **dict.fromkeys(("cta", "cluster", "gpu", "sys"), 2),
     **dict.fromkeys(("global", "shared", "local", "const", "param"), 3),
     "sync": 3,
+    "L1": 6,
+    "L2": 7,
     **dict.fromkeys(("v2", "v4", "v8"), 8),
 }
 _OTHER_RANK = 5
@@ -111,7 +115,8 @@ def names_of(operand: ast.Operand) -> Iterator[ast.Name]:
     elif isinstance(operand, ast.Memory | ast.Offset) and isinstance(operand.base, ast.Name):
         yield operand.base
     elif isinstance(operand, ast.Element):
-        yield from (name for name in (operand.base, operand.index) if isinstance(name, ast.Name))
+        yield operand.base
+        yield from names_of(operand.index)
 
 
 def registers_of(operand: ast.Operand, site: Site) -> Iterator[Register]:

@@ -3,71 +3,110 @@
 import re
 from itertools import groupby
 
-from qgpu.toolchain.ptx import ast, data_rules, integer_rules
+from qgpu.toolchain.ptx import (
+    ast,
+    atomic_rules,
+    bit_rules,
+    carry_rules,
+    compare_rules,
+    data_rules,
+    integer_rules,
+    logic_rules,
+    memory_rules,
+    packed_rules,
+    parameter_rules,
+    printf,
+    sync_rules,
+    warp_rules,
+)
 from qgpu.toolchain.ptx.cfg import BRANCH, ENDS
 from qgpu.toolchain.ptx.rule import Rule
 
-_ROWS = sorted([*integer_rules.RULES, *data_rules.RULES], key=lambda rule: rule.opcode)
+_TABLES = (
+    integer_rules,
+    packed_rules,
+    bit_rules,
+    logic_rules,
+    compare_rules,
+    carry_rules,
+    data_rules,
+    memory_rules,
+    atomic_rules,
+    warp_rules,
+    sync_rules,
+    parameter_rules,
+    printf,
+)
+_ROWS = sorted((rule for table in _TABLES for rule in table.RULES), key=lambda rule: rule.opcode)
 RULES: dict[str, tuple[Rule, ...]] = {
     opcode: tuple(rows) for opcode, rows in groupby(_ROWS, key=lambda rule: rule.opcode)
 }
 
 _CONTROL_FORM = re.compile("(uni)?")
-_FLOATING = re.compile(r"\.(e\dm\d\w*|t?f16(x2)?|bf16(x2)?|tf32|f32(x2)?|f64)\b")
-_PACKED = re.compile(r"\.[su](8x4|16x2)\b")
+_FLOATING = re.compile(r"(e\dm\d\w*|ue8m0\w*|t?f16(x2)?|bf16(x2)?|tf32|f32(x2)?|f64)")
 
-_LANES = "it reads registers of other lanes"
 _TEXTURE = "it needs texture or surface memory"
 _MATRIX = "it needs a matrix unit"
-_CARRY = "it needs a carry flag"
-_ASYNC = "it needs asynchronous copies"
-_BITS = "it needs a unit for bit fields"
-
+_ASYNC = "it needs asynchronous copies; copy with loads and stores"
+_CLUSTERS = "it needs clusters of thread blocks"
+_MULTICAST = "it needs memory that several devices share"
+_VIDEO = "it needs a unit for video; write it with shifts, masks, min and max"
 _CALL = "it needs a call stack; make the function __forceinline__, and use neither printf nor assert"
+_STACK = "it needs a stack"
 
 NEEDS = {
     "call": _CALL,
     "st.param": _CALL,
     "brx": "it needs an indirect branch; write the switch as a chain of ifs",
-    "alloca": "it needs a stack",
-    "shfl": _LANES,
-    "vote": _LANES,
-    "match": _LANES,
-    "redux": _LANES,
-    "activemask": _LANES,
-    "elect": _LANES,
+    "alloca": _STACK,
+    "stacksave": _STACK,
+    "stackrestore": _STACK,
     "tex": _TEXTURE,
     "tld4": _TEXTURE,
     "txq": _TEXTURE,
     "suld": _TEXTURE,
     "sust": _TEXTURE,
     "sured": _TEXTURE,
+    "suq": _TEXTURE,
+    "istypep": _TEXTURE,
     "wmma": _MATRIX,
     "mma": _MATRIX,
+    "wgmma": _MATRIX,
+    "tcgen05": _MATRIX,
     "ldmatrix": _MATRIX,
-    "addc": _CARRY,
-    "subc": _CARRY,
-    "madc": _CARRY,
+    "stmatrix": _MATRIX,
+    "movmatrix": _MATRIX,
     "cp": _ASYNC,
     "mbarrier": _ASYNC,
-    "bfe": _BITS,
-    "bfi": _BITS,
-    "brev": _BITS,
-    "bfind": _BITS,
-    "fns": _BITS,
-    "prmt": _BITS,
-    "membar": "it needs an order between thread blocks, which run one after another here",
-    "fence": "it needs an order between thread blocks, which run one after another here",
-    "nanosleep": "there is no clock",
-    "atom": "only add, min, max, and, or, xor and exch on 32-bit integers are supported",
-    "red": "only add, min, max, and, or and xor on 32-bit integers are supported",
-    "bar": "only a barrier of the whole thread block is supported",
-    "barrier": "only a barrier of the whole thread block is supported",
-    "cvta": "only global, shared and local addresses are supported",
-    "ld.const": "it needs constant memory; pass a pointer to the table instead",
-    "ld": "only global, shared, local and parameter memory with up to 64 bits an element is supported",
-    "st": "only global, shared and local memory with up to 64 bits an element is supported",
+    "tensormap": _ASYNC,
+    "prefetch.tensormap": _ASYNC,
+    "fence.proxy": _ASYNC,
+    "st.async": _ASYNC,
+    "st.bulk": _ASYNC,
+    "red.async": _ASYNC,
+    "mapa": _CLUSTERS,
+    "getctarank": _CLUSTERS,
+    "clusterlaunchcontrol": _CLUSTERS,
+    "barrier.cluster": _CLUSTERS,
+    "multimem": _MULTICAST,
+    **dict.fromkeys(
+        (
+            f"v{operation}{count}"
+            for operation in ("add", "sub", "absdiff", "min", "max", "avrg", "set")
+            for count in ("", "2", "4")
+        ),
+        _VIDEO,
+    ),
+    **dict.fromkeys(("vshl", "vshr", "vmad"), _VIDEO),
+    "bar": "a barrier that counts threads cannot combine their values; use the whole thread block",
+    "barrier": "a barrier that counts threads cannot combine their values; use the whole thread block",
 }
+"""Why instructions are not lowered, by their opcodes, or these with one of their modifiers."""
+
+_FLOATING_OPCODES = ("copysign", "testp", "fma", "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh")
+_FLOAT = "it computes with floating-point numbers, and the machine computes with integers"
+_WIDE = "the machine has no registers of 128 bits; use two of 64"
+_NARROW = "the machine compares and swaps words; use atom.cas.b32 on the word around it"
 
 
 def find_rule(instruction: ast.Instruction) -> tuple[Rule, dict[str, str | None]] | None:
@@ -89,16 +128,16 @@ def is_plain_transfer(instruction: ast.Instruction) -> bool:
 
 def what_it_needs(instruction: ast.Instruction) -> str:
     """Why an instruction is not supported, as a clause."""
-    dotted = f".{'.'.join(instruction.modifiers)}"
-    if _FLOATING.search(dotted):
-        return "it needs floating-point arithmetic"
-    if _PACKED.search(dotted):
-        return "it needs packed arithmetic"
-    if "cc" in instruction.modifiers:
-        return _CARRY
-    for key in (".".join((instruction.opcode, *instruction.modifiers[:1])), instruction.opcode):
+    opcode, modifiers = instruction.opcode, instruction.modifiers
+    for key in (*(f"{opcode}.{modifier}" for modifier in modifiers), opcode):
         if key in NEEDS:
             return NEEDS[key]
-    if instruction.opcode in RULES:
+    if opcode in _FLOATING_OPCODES or any(_FLOATING.fullmatch(modifier) for modifier in modifiers):
+        return _FLOAT
+    if "b128" in modifiers:
+        return _WIDE
+    if opcode == "atom" and "b16" in modifiers:
+        return _NARROW
+    if opcode in RULES:
         return "this form of the instruction is not known"
     return "the instruction is not known"
