@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from qgpu.backends.machine.block import Block
 from qgpu.backends.machine.description import MachineDescription
 from qgpu.backends.machine.program import HiddenBuffer, Kernel, Parameter, Preload, SourceLine
-from qgpu.ir import Argument, IntType, Location, PtrType
+from qgpu.ir import Argument, Function, IntType, Location, PtrType
 from qgpu.toolchain.codegen.allocate import Allocation
 from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.memory_layout import whole_frame
 from qgpu.toolchain.codegen.nodes import EQUAL, GREATER, LESS, Access, move, word
-from qgpu.toolchain.codegen.refuse import refuse
+from qgpu.toolchain.codegen.refuse import first_place, refuse
 from qgpu.toolchain.codegen.registers import Guard, Register
 from qgpu.toolchain.codegen.tiles import Tile, routed
 
@@ -46,11 +47,7 @@ def emit_kernel(
     preloads = _thread_preloads(allocation)
     program = [*tiles, *(tile for _, tile in preloads)]
     if len(program) > machine.rom_blocks:
-        raise refuse(
-            f"kernel '{function.name}' needs {len(program)} blocks of program memory; "
-            f"machine '{machine.name}' has {machine.rom_blocks}",
-            None,
-        )
+        raise _too_long(function, program, machine)
     stride = machine.warp_stride(max(1, allocation.counts["thread"]))
     layout = _Layout(allocation, stride, {tile: index for index, tile in enumerate(program)})
     return Kernel(
@@ -70,6 +67,21 @@ def emit_kernel(
         local_bytes=whole_frame(function, lowered.local_bytes),
         hidden=tuple(_hidden(lowered, allocation)),
         messages=tuple((index, tile.message) for index, tile in enumerate(program) if tile.message),
+    )
+
+
+def _too_long(function: Function, program: Sequence[Tile], machine: MachineDescription) -> Exception:
+    """Says how long the program is, and which line of the source takes most of it."""
+    lines = Counter((tile.loc.file, tile.loc.line) for tile in program if tile.loc)
+    notes = ["another --machine, or less unrolling and inlining, has room for it"]
+    if lines:
+        (file, line), blocks = lines.most_common(1)[0]
+        notes.insert(0, f"{blocks} of them come from {file}:{line}")
+    return refuse(
+        f"kernel '{function.name}' needs {len(program)} blocks of program memory; "
+        f"machine '{machine.name}' has {machine.rom_blocks}",
+        first_place(function),
+        *notes,
     )
 
 

@@ -2,8 +2,40 @@
 
 from __future__ import annotations
 
-from qgpu.ir import Function, Instruction, Location
+from qgpu.ir import Function, Instruction, IntType, Location
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, note
+
+_BY_NAME = {
+    "a sum": ("add",),
+    "a difference": ("sub", "ptrdiff"),
+    "a product": ("mul",),
+    "the high half of a product": ("mulhi_s", "mulhi_u"),
+    "a division": ("sdiv", "udiv"),
+    "a remainder": ("srem", "urem"),
+    "a bitwise operation": ("and", "or", "xor", "not", "lop3"),
+    "a shift": ("shl", "lshr", "ashr"),
+    "a minimum or maximum": ("smin", "smax", "umin", "umax"),
+    "a count of bits": ("popc", "clz"),
+    "a reversal of bits": ("brev",),
+    "a bit field": ("bfe_u", "bfe_s", "bfi"),
+    "a permutation of bytes": ("prmt",),
+    "a comparison": ("icmp",),
+    "a selection": ("select",),
+    "a conversion": ("sext", "zext", "trunc", "high", "pack", "ptrcast", "ptrtoint"),
+    "a parameter": ("param",),
+    "a special register": ("sreg",),
+    "an address": ("ptradd", "addrof"),
+    "a load": ("load",),
+    "a store": ("store",),
+    "an atomic operation": ("atomicrmw", "cmpxchg"),
+    "an exchange between lanes": ("shuffle", "ballot", "match", "redux"),
+    "a barrier": ("barrier", "arrive", "barrier_reduce"),
+    "a printf": ("printf",),
+    "a value": ("undef", "phi", "slot", "set", "get"),
+    "a branch": ("br", "condbr", "brany", "ret", "trap"),
+}
+NAMES = {opcode: name for name, opcodes in _BY_NAME.items() for opcode in opcodes}
+"""What every opcode is to a user, by opcode."""
 
 
 def refuse(message: str, loc: Location | None, *notes: str) -> DiagnosticError:
@@ -25,12 +57,15 @@ def refuse_instruction(instruction: Instruction, needs: str) -> DiagnosticError:
 
 
 def described(instruction: Instruction) -> str:
-    """What an instruction is called in a diagnostic, such as `'udiv' on i32` or `'atomicrmw and'`."""
-    from qgpu.ir import IntType
+    """What an instruction is called in a diagnostic, such as `a division of 32-bit integers`."""
+    name = NAMES[instruction.op]
+    operands = [operand.type for operand in instruction.operands if isinstance(operand.type, IntType)]
+    type_ = operands[-1] if operands else instruction.attrs.get("type", instruction.type)
+    return f"{name} of {_kind(type_)}"
 
-    inline = "".join(f" {instruction.attrs[name]}" for name in instruction.info.inline_attrs)
-    type_ = instruction.operands[0].type if instruction.operands else instruction.type
-    return f"'{instruction.op}{inline}'" + (f" on {type_}" if isinstance(type_, IntType) else "")
+
+def _kind(type_: object) -> str:
+    return f"{type_.width}-bit integers" if isinstance(type_, IntType) else "pointers"
 
 
 def first_place(function: Function) -> Location | None:
