@@ -26,7 +26,7 @@ class CompileOptions:
 
     `kernels` names the kernels to compile, as in the PTX or, for C++, by their plain names; None means all.
     `observers` are told of every pass that has run. `keep` is given each intermediate form: the suffix of a
-    file for it (`ptx`, `ir`, `opt.ir`), and its text.
+    file for it (`ptx`, `ir`, `opt.ir`), and its text. `max_registers` bounds the registers of a thread.
     """
 
     cuda: CudaOptions = field(default_factory=CudaOptions)
@@ -34,6 +34,7 @@ class CompileOptions:
     kernels: tuple[str, ...] | None = None
     observers: "Sequence[Observer]" = ()
     keep: Callable[[str, str], None] | None = None
+    max_registers: int | None = None
 
     def kept(self, suffix: str, text: object) -> None:
         """Pass on an intermediate form, where someone wants it."""
@@ -60,7 +61,7 @@ def compile_source(
         options.kept("ir", module)
         run_passes(module, options, passes_for(machine))
         options.kept("opt.ir", module)
-        return generate_program(module, machine, source)
+        return generate_program(module, machine, source, options.max_registers)
 
 
 def build_ptx(source: Source, options: CompileOptions) -> str:
@@ -103,11 +104,13 @@ def run_passes(module: "Module", options: CompileOptions, passes: "Sequence[Pass
         raise refuse(error.message, place, *error.notes) from error
 
 
-def generate_program(module: "Module", machine: "MachineDescription", source: Source) -> "Program":
+def generate_program(
+    module: "Module", machine: "MachineDescription", source: Source, max_registers: int | None = None
+) -> "Program":
     """Machine code from IR that has gone through the passes."""
     from qgpu.toolchain.codegen import generate
 
-    return dataclasses.replace(generate(module, machine), source=source.name)
+    return dataclasses.replace(generate(module, machine, max_registers), source=source.name)
 
 
 def _lower(ptx: Source, cuda: Source | None, options: CompileOptions) -> "Module":

@@ -191,6 +191,14 @@ def _print_passes(context: click.Context, _parameter: click.Parameter, wanted: b
 @click.option(
     "--keep-dir", default=".", show_default=True, metavar="DIR", help="Where --keep writes; has to exist."
 )
+@click.option(
+    "-maxrregcount",
+    "--maxrregcount",
+    "max_registers",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Let a thread have N registers at most: more of them run at a time.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Report what each kernel uses, as ptxas -v does.")
 @click.option(
     "--emit-weights", is_flag=True, help="Write the checkpoint that is the machine, without a kernel."
@@ -222,6 +230,7 @@ def main(
     split_input_file: bool,
     keep: bool,
     keep_dir: str,
+    max_registers: int | None,
     verbose: bool,
     emit_weights: bool,
     dtype: str,
@@ -251,6 +260,7 @@ def main(
             kernels=kernels or None,
             observers=choice.observers(timer),
             keep=_keeper(Path(file), keep_dir) if keep else None,
+            max_registers=max_registers,
         )
         chosen = steps if choice.explicit else None
         job = _Job(_read(file), language, machine, options, output, verbose, chosen)

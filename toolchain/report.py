@@ -21,6 +21,9 @@ def _lines(kernel: "Kernel", program: "Program") -> Iterator[str]:
         f"{_HEAD}Used {kernel.registers} registers, {kernel.predicates} of {machine.predicates} predicates, "
         f"{len(kernel.blocks)} of {machine.rom_blocks} ROM blocks, {kernel.shared_bytes} bytes smem"
     )
+    hidden = sum(buffer.size for buffer in kernel.hidden)
+    if kernel.local_bytes or hidden:
+        yield f"{_HEAD}{kernel.local_bytes} bytes lmem a thread, {hidden} bytes of variables"
     threads = kernel.warp_stride * machine.lanes
-    memory = 4 * machine.memory_words - kernel.shared_bytes
+    memory = 4 * machine.memory_words - kernel.shared_bytes - hidden
     yield f"{_HEAD}Launches of up to {threads} threads a block, {memory} bytes gmem"
