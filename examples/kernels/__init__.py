@@ -6,7 +6,18 @@ import importlib
 
 from kernels.table import Kernel
 
-TOPICS = ("bits", "graphs", "hashing", "number_theory", "random", "reductions", "scans", "sorting", "strings")
+TOPICS = (
+    "bits",
+    "graphs",
+    "grids",
+    "hashing",
+    "number_theory",
+    "random",
+    "reductions",
+    "scans",
+    "sorting",
+    "strings",
+)
 
 KERNELS: tuple[Kernel, ...] = tuple(
     row for topic in TOPICS for row in importlib.import_module(f"kernels.{topic}").KERNELS

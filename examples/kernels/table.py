@@ -89,6 +89,11 @@ def i32(*values: int) -> Array:
     return np.array(values, dtype=np.int32)
 
 
+def i16(*values: int) -> Array:
+    """Signed half words."""
+    return np.array(values, dtype=np.int16)
+
+
 def u32(*values: int) -> Array:
     """Unsigned words."""
     return np.array(values, dtype=np.uint32)
