@@ -9,10 +9,10 @@ from operations import check, corners, operation, pairs
 from qgpu.ir import I8, I16, I32, I64, Constant, Instruction, IntType, verify
 from qgpu.ir.core.folding import evaluate
 from qgpu.ir.passes import ExpandOperations, PromoteNarrow, Simplify
+from qgpu.ir.passes.emitter import Emitter
 from qgpu.ir.passes.expand_operations import EXPANSIONS
 from qgpu.ir.passes.expand_operations.constant_division import multiplier
 from qgpu.ir.passes.expand_operations.division import DEFICIENCY, reciprocal
-from qgpu.ir.passes.emitter import Emitter
 
 EXPAND = [ExpandOperations()]
 NARROW = [PromoteNarrow(), ExpandOperations()]

@@ -37,11 +37,15 @@ class CommonSubexpressions(Pass):
         return changed
 
 
+LEFT = ("undef", "pack")
+"""An undefined value is none in particular; a pair of words belongs to the atomic that takes it."""
+
+
 def number_block(block: BasicBlock, table: dict[Hashable, Instruction]) -> bool:
     """Replaces what the table knows, and adds the rest to it."""
     changed = False
     for instruction in list(block.instructions):
-        if not instruction.info.pure or instruction.op == "undef":
+        if not instruction.info.pure or instruction.op in LEFT:
             continue
         known = table.setdefault(key_of(instruction), instruction)
         if known is not instruction:

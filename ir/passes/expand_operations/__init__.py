@@ -68,7 +68,8 @@ class ExpandOperations(Pass):
         while found := [i for i in function.instructions if is_lacking(i, there)]:
             changed = True
             for instruction in found:
-                expand(instruction)
+                if instruction.parent is not None:
+                    expand(instruction)
         if changed:
             remove_dead_instructions(function)
         return changed

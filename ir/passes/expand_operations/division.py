@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from qgpu.ir.core.builder import constant
 from qgpu.ir.core.instruction import Instruction
-from qgpu.ir.core.types import I32, IntType
+from qgpu.ir.core.types import I32, I64, IntType
 from qgpu.ir.core.values import Constant, Value
 from qgpu.ir.passes.emitter import Emitter
 from qgpu.ir.passes.expand_operations.constant_division import quotient_by_constant
@@ -80,28 +80,42 @@ def expand_division(emit: Emitter, division: Instruction) -> Value:
     if isinstance(divisor, Constant):
         quotient = quotient_by_constant(emit, dividend, divisor.signed if signed else divisor.value, signed)
         return emit.sub(dividend, emit.mul(quotient, divisor)) if remainder else quotient
-    if signed:
-        result = _signed(emit, dividend, divisor, remainder)
-    else:
-        result = _unsigned(emit, dividend, divisor)[remainder]
+    magnitude = _magnitude if signed else _unchanged
+    divide = divide_words if type_ is I32 else divide_wide
+    pair = divide(emit, magnitude(emit, dividend), magnitude(emit, divisor))
+    for other in _companions(division) if type_ is I64 else []:
+        other.replace_all_uses_with(_finished(emit, other, pair))
+        other.erase()
+    return _finished(emit, division, pair)
+
+
+def _companions(division: Instruction) -> list[Instruction]:
+    """The divisions of the same numbers that follow in the block: one loop is enough for all."""
+    kinds = (f"{division.op[0]}div", f"{division.op[0]}rem")
+    instructions = division.block.instructions
+    later = instructions[instructions.index(division) + 1 :]
+    return [i for i in later if i.op in kinds and i.operands == division.operands]
+
+
+def _finished(emit: Emitter, division: Instruction, pair: tuple[Value, Value]) -> Value:
+    """What a division gives, from quotient and remainder of the magnitudes where it is signed."""
+    remainder = division.op.endswith("rem")
+    dividend, divisor = division.operands
+    result = pair[remainder]
+    if division.op.startswith("s"):
+        result = _with_sign(emit, result, dividend, divisor, remainder)
     if is_nonzero(divisor):
         return result
-    return emit.select(emit.icmp("eq", divisor, 0), constant(type_, -1), result)
+    return emit.select(emit.icmp("eq", divisor, 0), constant(divisor.type, -1), result)
 
 
-def _unsigned(emit: Emitter, dividend: Value, divisor: Value) -> tuple[Value, Value]:
-    divide = divide_words if dividend.type is I32 else divide_wide
-    return divide(emit, dividend, divisor)
-
-
-def _signed(emit: Emitter, dividend: Value, divisor: Value, remainder: bool) -> Value:
-    """By magnitudes: the quotient is negative where signs differ, the remainder where the dividend is."""
-    pair = _unsigned(emit, _magnitude(emit, dividend), _magnitude(emit, divisor))
+def _with_sign(emit: Emitter, result: Value, dividend: Value, divisor: Value, remainder: bool) -> Value:
+    """The quotient is negative where signs differ, the remainder where the dividend is."""
     source = dividend if remainder else emit.op("xor", dividend, divisor)
-    if remainder and not _may_be_negative(dividend):
-        return pair[remainder]
+    if not _may_be_negative(source):
+        return result
     sign = emit.ashr(source, width_of(source) - 1)
-    return emit.sub(emit.op("xor", pair[remainder], sign), sign)
+    return emit.sub(emit.op("xor", result, sign), sign)
 
 
 def width_of(value: Value) -> int:
@@ -111,6 +125,10 @@ def width_of(value: Value) -> int:
 
 def _may_be_negative(value: Value) -> bool:
     return bool(possible_ones(value) >> width_of(value) - 1)
+
+
+def _unchanged(emit: Emitter, value: Value) -> Value:
+    return value
 
 
 def _magnitude(emit: Emitter, value: Value) -> Value:

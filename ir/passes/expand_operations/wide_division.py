@@ -10,6 +10,7 @@ from qgpu.ir.core.values import Value
 from qgpu.ir.passes.blocks import split_before
 from qgpu.ir.passes.emitter import Emitter
 from qgpu.ir.passes.simplify.known_bits import possible_ones
+from qgpu.ir.passes.simplify.rules import is_op, is_zero
 
 
 def divide_wide(emit: Emitter, dividend: Value, divisor: Value) -> tuple[Value, Value]:
@@ -19,6 +20,8 @@ def divide_wide(emit: Emitter, dividend: Value, divisor: Value) -> tuple[Value, 
     """
     if (possible_ones(dividend) | possible_ones(divisor)) >> 32 == 0:
         return _as_words(emit, dividend, divisor)
+    if is_told_apart(emit.instruction):
+        return _in_a_loop(emit, dividend, divisor)
     source = emit.builder.block
     wide = emit.icmp("ne", emit.op("or", emit.high(dividend), emit.high(divisor)), 0)
     join = split_before(emit.instruction)
@@ -34,15 +37,49 @@ def divide_wide(emit: Emitter, dividend: Value, divisor: Value) -> tuple[Value, 
     jump = Builder(narrow_block, loc).br(join)
     narrow = _as_words(_at(emit, jump), dividend, divisor)
     bitwise = _bit_by_bit(emit, start, loop, join, dividend, divisor)
-    results = []
-    for short, none, long in zip(narrow, (constant(I64, 0), dividend), bitwise, strict=True):
-        phi = join.insert(0, Instruction("phi", I64, (), {"blocks": ()}, loc))
-        phi.add_incoming(short, narrow_block)
-        phi.add_incoming(none, start)
-        phi.add_incoming(long, loop)
-        results.append(phi)
+    ways = zip(narrow, (constant(I64, 0), dividend), bitwise, strict=True)
+    blocks = (narrow_block, start, loop)
+    quotient, rest = (_joined(emit, join, list(zip(values, blocks, strict=True))) for values in ways)
     emit.builder.before(emit.instruction)
-    return results[0], results[1]
+    return quotient, rest
+
+
+def is_told_apart(division: Instruction) -> bool:
+    """Whether the branch to a division's block tests if both operands are words, as compilers write it."""
+    block = division.block
+    function = block.parent
+    assert function is not None
+    sources = function.predecessors()[block]
+    branch = sources[0].terminator if len(sources) == 1 else division
+    test = is_op(branch.operands[0], "icmp") if branch.op == "condbr" else None
+    if test is None or not is_zero(test.operands[1]):
+        return False
+    masked = is_op(test.operands[0], "and") or is_op(test.operands[0], "high")
+    joined = is_op(masked.operands[0], "or") if masked else None
+    return joined is not None and set(joined.operands) == set(division.operands)
+
+
+def _in_a_loop(emit: Emitter, dividend: Value, divisor: Value) -> tuple[Value, Value]:
+    """Bit by bit, whatever the numbers are."""
+    source = emit.builder.block
+    join = split_before(emit.instruction)
+    function = join.parent
+    assert function is not None
+    loop = function.add_block(f"{source.name}.divide", before=join)
+    source.terminator.erase()
+    longer = _bit_by_bit(emit, source, loop, join, dividend, divisor)
+    pairs = zip((constant(I64, 0), dividend), longer, strict=True)
+    quotient, rest = (_joined(emit, join, [(none, source), (long, loop)]) for none, long in pairs)
+    emit.builder.before(emit.instruction)
+    return quotient, rest
+
+
+def _joined(emit: Emitter, join: BasicBlock, incoming: list[tuple[Value, BasicBlock]]) -> Instruction:
+    """A phi at the start of the block where the ways of division meet."""
+    phi = join.insert(0, Instruction("phi", I64, (), {"blocks": ()}, emit.builder.loc))
+    for value, source in incoming:
+        phi.add_incoming(value, source)
+    return phi
 
 
 def _at(emit: Emitter, instruction: Instruction) -> Emitter:

@@ -19,12 +19,21 @@ from qgpu.ir.passes.simplify.arithmetic import ARITHMETIC
 from qgpu.ir.passes.simplify.casts import CASTS
 from qgpu.ir.passes.simplify.compare import COMPARE
 from qgpu.ir.passes.simplify.control_flow import simplify_control_flow, simplify_phi
+from qgpu.ir.passes.simplify.fields import FIELDS
 from qgpu.ir.passes.simplify.logic import LOGIC
 from qgpu.ir.passes.simplify.rules import Rule
 
 __all__ = ["Simplify"]
 
-RULES: dict[str, Rule] = {**ARITHMETIC, **LOGIC, **COMPARE, **CASTS, **ADDRESSES, "phi": simplify_phi}
+RULES: dict[str, Rule] = {
+    **ARITHMETIC,
+    **LOGIC,
+    **FIELDS,
+    **COMPARE,
+    **CASTS,
+    **ADDRESSES,
+    "phi": simplify_phi,
+}
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.values import Constant, Value
+from qgpu.ir.passes.simplify.known_bits import possible_ones
 from qgpu.ir.passes.simplify.rules import Rule, before, is_all_ones, is_op, is_zero, like, number, width
 
 
@@ -84,10 +85,13 @@ def simplify_right_shift(shift: Instruction) -> Value | None:
 
 
 def simplify_division(division: Instruction) -> Value | None:
-    """x / 1, and unsigned divisions by powers of two."""
+    """x / 1, and unsigned divisions by powers of two; numbers without a sign divide as unsigned."""
     a, divisor = division.operands[0], number(division.operands[1])
     if divisor == 1:
         return like(a, 0) if division.op.endswith("rem") else a
+    sign = 1 << width(division) - 1
+    if division.op.startswith("s") and not (possible_ones(a) | possible_ones(division.operands[1])) & sign:
+        return before(division).emit("u" + division.op[1:], *division.operands)
     if divisor is None or divisor == 0 or divisor & (divisor - 1) or division.op not in ("udiv", "urem"):
         return None
     if division.op == "urem":

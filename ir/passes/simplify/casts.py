@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from qgpu.ir.core.builder import Builder
 from qgpu.ir.core.instruction import Instruction
-from qgpu.ir.core.types import IntType
+from qgpu.ir.core.types import I64, IntType
 from qgpu.ir.core.values import Value
 from qgpu.ir.passes.simplify.known_bits import possible_ones
 from qgpu.ir.passes.simplify.rules import Rule, before, is_op, like, number, width
@@ -38,6 +39,9 @@ def simplify_trunc(cast: Instruction) -> Value | None:
     inner = is_op(value, "trunc")
     if inner:
         return builder.emit("trunc", inner.operands[0], type=cast.type)
+    word = low_word(builder, value) if cast.type.width <= 32 else None
+    if word is not None:
+        return builder.cast("trunc", word, cast.type)
     extension = is_op(value, "zext") or is_op(value, "sext")
     if extension is None:
         return None
@@ -46,6 +50,17 @@ def simplify_trunc(cast: Instruction) -> Value | None:
         return source
     op = extension.op if width(source) < cast.type.width else "trunc"
     return builder.emit(op, source, type=cast.type)
+
+
+def low_word(builder: Builder, value: Value) -> Value | None:
+    """The low word of a pair, or of a number shifted down by a word."""
+    pack = is_op(value, "pack")
+    if pack:
+        return pack.operands[0]
+    shift = is_op(value, "lshr") or is_op(value, "ashr")
+    if shift and shift.type is I64 and number(shift.operands[1]) == 32:
+        return builder.emit("high", shift.operands[0])
+    return None
 
 
 def simplify_store(store: Instruction) -> Value | None:

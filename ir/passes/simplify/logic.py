@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.opcodes import INVERSE_PREDICATE
-from qgpu.ir.core.types import I1, I32, IntType
+from qgpu.ir.core.types import I1, I32, I64, IntType
 from qgpu.ir.core.values import FALSE, TRUE, Constant, Value
 from qgpu.ir.passes.simplify.arithmetic import reassociate
 from qgpu.ir.passes.simplify.known_bits import possible_ones
@@ -26,7 +26,19 @@ def simplify_or(or_: Instruction) -> Value | None:
     a, b = or_.operands
     if a is b or is_zero(b):
         return a
-    return b if is_all_ones(b) else reassociate(or_)
+    return b if is_all_ones(b) else reassociate(or_) or join_words(or_)
+
+
+def join_words(or_: Instruction) -> Value | None:
+    """A word and another moved up by 32 bits are a pair."""
+    for low, high in (or_.operands, or_.operands[::-1]) if or_.type is I64 else ():
+        moved = is_op(high, "mul")
+        if not moved or number(moved.operands[1]) != 1 << 32 or possible_ones(low) >> 32:
+            continue
+        builder = before(or_)
+        words = [builder.emit("trunc", value, type=I32) for value in (low, moved.operands[0])]
+        return builder.emit("pack", *words)
+    return None
 
 
 def simplify_xor(xor: Instruction) -> Value | None:
