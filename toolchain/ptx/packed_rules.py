@@ -1,4 +1,4 @@
-"""Arithmetic on the halves and bytes of words: types s16x2 and u16x2, dp2a, dp4a (PTX ISA 9.0, section 9.7.1)."""
+"""Arithmetic on halves and bytes of words: types s16x2 and u16x2, dp2a, dp4a (PTX ISA 9.0, section 9.7.1)."""
 
 from collections.abc import Callable
 
