@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-import importlib
-
+from kernels import (
+    bits,
+    games,
+    graphs,
+    grids,
+    hashing,
+    linear_algebra,
+    number_theory,
+    random,
+    reductions,
+    scans,
+    sorting,
+    strings,
+)
 from kernels.table import Kernel
 
-TOPICS = (
-    "bits",
-    "graphs",
-    "grids",
-    "hashing",
-    "number_theory",
-    "random",
-    "reductions",
-    "scans",
-    "sorting",
-    "strings",
-)
-
-KERNELS: tuple[Kernel, ...] = tuple(
-    row for topic in TOPICS for row in importlib.import_module(f"kernels.{topic}").KERNELS
+KERNELS: tuple[Kernel, ...] = (
+    *bits.KERNELS,
+    *games.KERNELS,
+    *graphs.KERNELS,
+    *grids.KERNELS,
+    *hashing.KERNELS,
+    *linear_algebra.KERNELS,
+    *number_theory.KERNELS,
+    *random.KERNELS,
+    *reductions.KERNELS,
+    *scans.KERNELS,
+    *sorting.KERNELS,
+    *strings.KERNELS,
 )
