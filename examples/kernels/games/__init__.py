@@ -220,9 +220,10 @@ def _hand(text: str) -> list[int]:
 
 
 _HANDS = (
-    "As Ks Qs Js Ts", "2c 3c 4c 5c Ac", "9c 9d 9h 9s 2c", "Kc Kd Kh 2s 2c", "2h 9h Jh Qh 4h", "6c 7d 8c 9c Tc",
-    "Ac 2d 3h 4s 5c", "7c 7d 7h Ks 2c", "7c 7d Kh Ks 2c", "7c 7d Jh Ks 2c", "7c 8d Jh Ks 2c", "Qc Kd Ah 2s 3c",
-)  # fmt: skip
+    *("As Ks Qs Js Ts", "2c 3c 4c 5c Ac", "9c 9d 9h 9s 2c", "Kc Kd Kh 2s 2c"),
+    *("2h 9h Jh Qh 4h", "6c 7d 8c 9c Tc", "Ac 2d 3h 4s 5c", "7c 7d 7h Ks 2c"),
+    *("7c 7d Kh Ks 2c", "7c 7d Jh Ks 2c", "7c 8d Jh Ks 2c", "Qc Kd Ah 2s 3c"),
+)
 
 
 def _mastermind(codes: Array, scores: Array, n: int) -> None:
