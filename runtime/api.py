@@ -39,7 +39,10 @@ class FaultError(RuntimeError):
 
     def __init__(self, fault: Fault) -> None:
         place = f"{fault.line.file}:{fault.line.line}: " if fault.line.line else ""
-        super().__init__(f"{place}{fault.kind} in thread {fault.thread} of block {fault.block or 'unknown'}")
+        what = f" ({fault.message})" if fault.message else ""
+        super().__init__(
+            f"{place}{fault.kind}{what} in thread {fault.thread} of block {fault.block or 'unknown'}"
+        )
         self.fault = fault
 
 
@@ -127,6 +130,8 @@ class ConfiguredKernel:
     def __call__(self, *arguments: Any, check: bool = False, limit: int = MAX_TOKENS) -> Outcome:
         """Launch on numpy arrays of integers, which are written in place, and on numbers.
 
+        What device code prints goes to stdout when the launch has ended.
+
         Raises:
             ArgumentError: an argument does not fit its parameter.
             LaunchError: the launch does not fit the kernel or the machine.
@@ -140,6 +145,7 @@ class ConfiguredKernel:
         contents = [launch_argument(argument) for argument in given]
         launch = build_launch(machine, kernel, self._grid, self._block, contents, self._shared_bytes)
         outcome = run(launch, self._compiled.engine(), check, limit)
+        print(outcome.output, end="")
         if outcome.fault is not None:
             raise FaultError(outcome.fault)
         for array, before, after in zip(arguments, contents, outcome.buffers, strict=True):

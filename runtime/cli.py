@@ -224,7 +224,9 @@ def _print(outcome: Outcome, kernel: Kernel, arguments: tuple[Argument, ...], as
     after = [updated(*pair) for pair in zip(arguments, outcome.buffers, strict=True)]
     if as_json:
         click.echo(json.dumps(outcome_object(outcome, after)))
-    elif not outcome.fault:
+    else:
+        click.echo(outcome.output, nl=False)
+    if not as_json and not outcome.fault:
         for line in argument_lines(kernel, after):
             click.echo(line)
     click.echo(summary(outcome), err=True)

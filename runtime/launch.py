@@ -11,6 +11,7 @@ from qgpu.backends.machine.host import Launch, Region, read_requests, region_byt
 from qgpu.backends.machine.tokens import vocabulary
 from qgpu.backends.reference.run import RunawayError, Trace, run_launch
 from qgpu.runtime.engine import Engine, EngineError, Progress
+from qgpu.runtime.printf import printed
 
 MAX_TOKENS = 1 << 20
 """Tokens after which a launch that has not ended is given up, unless the caller says otherwise."""
@@ -29,6 +30,7 @@ class Outcome:
         generated: token ids up to and including EXIT or the fault.
         buffers: the content of each buffer after the launch, as read by READ; None for a scalar, and after a
             fault for each.
+        output: what device code printed, up to a fault as well.
         fault: why it stopped, or None.
         layers: layers of the engine, None for the reference.
         prompt_seconds, seconds: time for the prompt, and for the generated tokens.
@@ -38,6 +40,7 @@ class Outcome:
     launch: Launch
     generated: tuple[int, ...]
     buffers: tuple[bytes | None, ...]
+    output: str
     fault: Fault | None
     layers: int | None
     prompt_seconds: float
@@ -92,6 +95,7 @@ def run(
         launch=launch,
         generated=generated,
         buffers=buffers,
+        output=_output(launch, engine, trace),
         fault=fault,
         layers=engine.layers,
         prompt_seconds=between - start,
@@ -144,6 +148,24 @@ def _read_buffers(launch: Launch, engine: Engine, trace: Trace | None) -> tuple[
             _check_buffer(parameter.name, content, trace.buffer(region))
         contents.append(content)
     return tuple(contents)
+
+
+def _output(launch: Launch, engine: Engine, trace: Trace | None) -> str:
+    """What the kernel has printed: of its buffer, no more is read than was written."""
+    printf = launch.kernel.printf
+    if printf is None:
+        return ""
+    region = launch.hidden[printf.buffer]
+    (count,) = _words(read_region(launch, engine, Region(region.address, 4)))
+    written = Region(region.address + 4, min(4 * count, region.size // 4 * 4 - 4))
+    content = read_region(launch, engine, written)
+    if trace is not None:
+        _check_buffer("printf", content, trace.buffer(written))
+    return printed(printf, count, _words(content))
+
+
+def _words(data: bytes) -> list[int]:
+    return [int.from_bytes(data[i : i + 4], "little") for i in range(0, len(data), 4)]
 
 
 def _check_buffer(name: str, content: bytes, expected: bytes) -> None:

@@ -38,6 +38,7 @@ def outcome_object(outcome: Outcome, arguments: Sequence[Argument]) -> dict[str,
         "layer_passes": outcome.layer_passes,
         "tokens_per_second": round(outcome.tokens_per_second, 3),
         "checked": outcome.checked or None,
+        "output": outcome.output,
         "fault": None if outcome.fault is None else _fault_object(outcome.fault),
     }
 
@@ -50,6 +51,7 @@ def _fault_object(fault: Fault) -> dict[str, Any]:
         "file": fault.line.file,
         "line": fault.line.line,
         "column": fault.line.column,
+        "message": fault.message,
     }
 
 
@@ -80,7 +82,7 @@ def fault_diagnostic(fault: Fault) -> DiagnosticError:
     """The diagnostic of a fault, with the source line where its file can be read."""
     block = "" if fault.block is None else f" of block {_triple(fault.block)}"
     where = note(f"in thread {_triple(fault.thread)}{block}")
-    message = f"{fault.kind}: {_MEANINGS[fault.kind]}"
+    message = f"{fault.kind}: {_MEANINGS[fault.kind]}" + (f": {fault.message}" if fault.message else "")
     place = fault.line
     if not place.line:
         return DiagnosticError(Diagnostic(message=message, notes=(where,)))

@@ -73,6 +73,7 @@ def test_json(qbin: str) -> None:
         "compiled_layers": None,
         "layer_passes": None,
         "checked": None,
+        "output": "",
         "fault": None,
     }
 
@@ -119,7 +120,7 @@ def test_a_fault_is_a_diagnostic(qbin: str) -> None:
     assert outcome["args"] is None
     assert outcome["fault"] == {
         "kind": "out-of-bounds", "thread": [3, 0, 0], "block": [0, 0, 0],
-        "file": "k.cu", "line": 3, "column": 1,
+        "file": "k.cu", "line": 3, "column": 1, "message": "",
     }  # fmt: skip
     assert result.err.split("\n", 1)[1] == (
         "k.cu:3:1: error: out-of-bounds: access outside its buffer\n"
@@ -190,7 +191,7 @@ def first_error(result: Result) -> str:
         (["--arg", "i32[]:3000000000", *VECADD[2:]],
          "qgpu: error: 3000000000 is out of range for i32: -2147483648 to 2147483647"),
         (["--arg", "i32[500]", *VECADD[2:]],
-         "qgpu: error: the launch needs 507 words of memory; machine 'small' has 128"),
+         "qgpu: error: the launch needs 507 words of memory; machine 'small' has 128: 2024 bytes of arguments"),
     ],
 )  # fmt: skip
 def test_bad_arguments(qbin: str, arguments: list[str], message: str) -> None:

@@ -52,6 +52,7 @@ class Fault:
         block: (x, y, z) of the thread block in the grid, or None where the kernel does not count them.
         machine_block: the program block that faulted.
         line: the source line of that block.
+        message: what the assertion says that has failed, if it is one.
     """
 
     kind: str
@@ -59,6 +60,7 @@ class Fault:
     block: tuple[int, int, int] | None
     machine_block: int
     line: SourceLine
+    message: str = ""
 
 
 @dataclass(frozen=True)
@@ -185,6 +187,7 @@ class Follower:
             block=self._thread_block(),
             machine_block=self.block,
             line=lines[self.block] if self.block < len(lines) else SourceLine(),
+            message=dict(self._launch.kernel.messages).get(self.block, ""),
         )
 
     def _thread(self) -> tuple[int, int, int]:

@@ -66,12 +66,12 @@ class Printf:
     """The buffer that device code prints into, and what it prints.
 
     The buffer is a word that counts the words written, and then these words, as many as there is room for.
-    A record is the number of its format, then a word for each of its conversions (two, low word first, where
-    the conversion is of 64 bits).
+    A record is the number of its format, from 1, then a word for each of its conversions (two, low word first,
+    where the conversion is of 64 bits).
 
     Attributes:
         buffer: which of the kernel's hidden buffers it is.
-        formats: the formats, by number.
+        formats: the formats, the first being number 1.
     """
 
     buffer: int

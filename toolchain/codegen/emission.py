@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from qgpu.backends.machine.block import Block
 from qgpu.backends.machine.description import MachineDescription
-from qgpu.backends.machine.program import HiddenBuffer, Kernel, Parameter, Preload, SourceLine
+from qgpu.backends.machine.program import HiddenBuffer, Kernel, Parameter, Preload, Printf, SourceLine
 from qgpu.ir import Argument, Function, IntType, Location, PtrType
 from qgpu.toolchain.codegen.allocate import Allocation
 from qgpu.toolchain.codegen.environment import Lowered
@@ -66,6 +67,7 @@ def emit_kernel(
         max_threads=int(function.attrs.get("max_threads", 0)),
         local_bytes=whole_frame(function, lowered.local_bytes),
         hidden=tuple(_hidden(lowered, allocation)),
+        printf=_printf(lowered),
         messages=tuple((index, tile.message) for index, tile in enumerate(program) if tile.message),
     )
 
@@ -83,6 +85,16 @@ def _too_long(function: Function, program: Sequence[Tile], machine: MachineDescr
         first_place(function),
         *notes,
     )
+
+
+def _printf(lowered: Lowered) -> Printf | None:
+    """What the attributes `printf` (an array) and `printf.1`, `printf.2`, ... (the formats) say."""
+    attrs = lowered.function.attrs
+    if attrs.get("printf") not in lowered.arrays:
+        return None
+    numbers = itertools.takewhile(lambda number: f"printf.{number}" in attrs, itertools.count(1))
+    formats = tuple(attrs[f"printf.{number}"] for number in numbers)
+    return Printf(list(lowered.arrays).index(attrs["printf"]), formats)
 
 
 def _hidden(lowered: Lowered, allocation: Allocation) -> Iterator[HiddenBuffer]:
