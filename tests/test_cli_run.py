@@ -191,7 +191,8 @@ def first_error(result: Result) -> str:
         (["--arg", "i32[]:3000000000", *VECADD[2:]],
          "qgpu: error: 3000000000 is out of range for i32: -2147483648 to 2147483647"),
         (["--arg", "i32[500]", *VECADD[2:]],
-         "qgpu: error: the launch needs 507 words of memory; machine 'small' has 128: 2024 bytes of arguments"),
+         "qgpu: error: the launch needs 507 words of memory; machine 'small' has 128: "
+         "2024 bytes of arguments"),
     ],
 )  # fmt: skip
 def test_bad_arguments(qbin: str, arguments: list[str], message: str) -> None:
