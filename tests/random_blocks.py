@@ -127,11 +127,15 @@ class Stream:
             descriptor = self.rng.randrange(0, 70) << 14 | self.rng.randrange(4)
             self.send(*self.ids.value(descriptor if register % 2 else word(self.rng)))
 
-    def run(self, block: Block, number: int) -> None:
-        """Load a block and run it to its end."""
+    def enter(self, block: Block, number: int) -> int | None:
+        """Load a block and start it; what the machine says first."""
         self.send(*_program_row(self.machine, block, number))
         self.send(self.ids.launch(self.rng.randrange(1, self.machine.warps + 1)))
-        following = self.send(self.ids.id("exec", number))
+        return self.send(self.ids.id("exec", number))
+
+    def run(self, block: Block, number: int) -> None:
+        """Load a block and run it to its end."""
+        following = self.enter(block, number)
         for _ in range(MOST_TOKENS):
             if following is None or self.ids.token(following).kind in ("exit", "fault", "exec"):
                 return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from qgpu.backends.machine.block import FAULTS, INDEX_BITS, Block
@@ -32,7 +32,7 @@ class Result(NamedTuple):
     fault: int | None
 
 
-def evaluate(block: Block, ports: Ports, memory: list[int]) -> Result:
+def evaluate(block: Block, ports: Ports, memory: Sequence[int]) -> Result:
     """Compute one lane of a block; `memory` holds the 32-bit unsigned words of data memory."""
     descriptor = ports.a if block.a_to_d else ports.c if block.c_to_d else 0
     i = _index(block, ports)

@@ -5,6 +5,8 @@ All state is written by the tokens that come in, and never by what a pass emits.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from qgpu.backends.machine.block import FAULTS, Block, BlockError, decode_block, row_bits
 from qgpu.backends.machine.description import MachineDescription
 from qgpu.backends.machine.firmware import firmware_blocks, firmware_id
@@ -65,6 +67,11 @@ class Machine:
         self._kinds = [
             (kind, index) for kind, count in self.vocabulary.counts.items() for index in range(count)
         ]
+
+    @property
+    def code(self) -> Sequence[Block | None]:
+        """The block of each id, program blocks first; None where none was written, or what is no block."""
+        return self._code
 
     def step(self, token_id: int) -> int | None:
         """Take a token in, and return the id of the token that follows it.

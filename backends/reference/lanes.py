@@ -1,0 +1,278 @@
+"""The datapath of all active lanes of a block at once, on numpy arrays of 32-bit unsigned words.
+
+What a lane computes is said by `datapath`; here each block becomes a function of arrays once. A value that
+all lanes share (of a uniform register, or the immediate) is an array of one element.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qgpu.backends.machine.block import INDEX_BITS, Block
+from qgpu.backends.machine.description import BUFFER_ALIGN_WORDS, DESCRIPTOR_BASE_BITS
+from qgpu.backends.reference.datapath import MISALIGNED, OUT_OF_BOUNDS
+
+Words: TypeAlias = NDArray[np.uint32]
+NO_FAULT = -1
+_INDEX_BIAS = 1 << INDEX_BITS - 1
+_BASE_MASK = (1 << DESCRIPTOR_BASE_BITS) - 1
+_BASE_UNIT = 4 * BUFFER_ALIGN_WORDS
+
+
+@dataclass(frozen=True)
+class LanePorts:
+    """What lanes read before they compute: ports, and lane numbers."""
+
+    a: Words
+    b: Words
+    c: Words
+    lane: Words
+
+
+@dataclass(frozen=True)
+class LaneDatapath:
+    """A block as functions of arrays.
+
+    Attributes:
+        reads_memory: whether R depends on the memory word.
+        address: the byte addresses, and the fault of each lane (an index in FAULTS) or NO_FAULT.
+        result: R, from ports, memory words (None where they are not read) and byte addresses.
+    """
+
+    reads_memory: bool
+    address: Callable[[LanePorts], tuple[Words, NDArray[np.int64]]]
+    result: Callable[[LanePorts, Words | None, Words], Words]
+
+
+def word(value: int) -> Words:
+    """A word that all lanes share."""
+    return np.array([value], np.uint32)
+
+
+@functools.lru_cache(maxsize=1 << 13)
+def lane_datapath(block: Block) -> LaneDatapath:
+    """The datapath of a block."""
+    reads_memory = bool(block.m_to_x or block.m_to_y or block.m_sub_to_x)
+    return LaneDatapath(reads_memory, _address(block), _result(block))
+
+
+_ZERO = word(0)
+
+
+def _address(block: Block) -> Callable[[LanePorts], tuple[Words, NDArray[np.int64]]]:
+    immediate = word(block.imm)
+
+    def address(ports: LanePorts) -> tuple[Words, NDArray[np.int64]]:
+        descriptor = ports.a if block.a_to_d else ports.c if block.c_to_d else _ZERO
+        offset = _index(block, ports) + _displacement(block, ports, immediate)
+        place = (descriptor & _BASE_MASK) * np.uint32(_BASE_UNIT) + offset
+        faults = np.full(len(ports.lane), NO_FAULT, np.int64)
+        if block.check:
+            faults[:] = _faults(block, ports, offset, descriptor >> DESCRIPTOR_BASE_BITS)
+        if block.trap:
+            faults[:] = block.imm
+        return np.broadcast_to(place, ports.lane.shape), faults
+
+    return address
+
+
+def _index(block: Block, ports: LanePorts) -> Words:
+    if block.a_to_i:
+        return ports.a
+    if block.a_to_i4:
+        return ports.a << 2
+    return ports.lane << 2 if block.lane_to_i4 else _ZERO
+
+
+def _displacement(block: Block, ports: LanePorts, immediate: Words) -> Words:
+    if block.b_to_j:
+        return ports.b
+    if block.b_to_j4:
+        return ports.b << 2
+    return immediate if block.imm_to_j else _ZERO
+
+
+def _faults(block: Block, ports: LanePorts, offset: Words, size: Words) -> NDArray[np.int64]:
+    last = 0 if block.width8 else 1 if block.width16 else 3
+    outside = (offset | last) >= size
+    if block.a_to_i or block.a_to_i4:
+        outside = outside | _strays(ports.a)
+        if block.i_unsigned:
+            outside = outside | (ports.a >> 31 != 0)
+    if block.b_to_j or block.b_to_j4:
+        outside = outside | _strays(ports.b)
+    misaligned = np.where(offset & last != 0, MISALIGNED, NO_FAULT)
+    return np.where(outside, OUT_OF_BOUNDS, misaligned)
+
+
+def _strays(index: Words) -> NDArray[np.bool_]:
+    """Which registers are too far from 0 to serve as an index."""
+    return index + np.uint32(_INDEX_BIAS) >= 1 << INDEX_BITS
+
+
+def _result(block: Block) -> Callable[[LanePorts, Words | None, Words], Words]:
+    x, y, z, operation = _x(block), _y(block), _z(block), OPERATIONS[block.op](block)
+
+    def result(ports: LanePorts, memory: Words | None, address: Words) -> Words:
+        value = operation(
+            x(ports, memory, address), y(ports, memory, address), z(ports, memory, address), address
+        )
+        return np.broadcast_to(value, address.shape)
+
+    return result
+
+
+Operand = Callable[[LanePorts, Any, Words], Words]
+
+
+def _shared(value: int) -> Operand:
+    constant = word(value)
+    return lambda ports, memory, address: constant
+
+
+def _chosen(routes: tuple[tuple[int, Operand], ...]) -> Operand:
+    """The source of the route that a block has, or 0."""
+    return next((source for route, source in routes if route), _shared(0))
+
+
+def _x(block: Block) -> Operand:
+    return _chosen(
+        (
+            (block.a_to_x, lambda ports, memory, address: ports.a),
+            (block.imm_to_x, _shared(block.imm)),
+            (block.m_to_x, lambda ports, memory, address: memory),
+            (block.m_sub_to_x, lambda ports, memory, address: _sub_word(block, memory, address)),
+        )
+    )
+
+
+def _y(block: Block) -> Operand:
+    return _chosen(
+        (
+            (block.b_to_y, lambda ports, memory, address: ports.b),
+            (block.c_to_y, lambda ports, memory, address: ports.c),
+            (block.imm_to_y, _shared(block.imm)),
+            (block.m_to_y, lambda ports, memory, address: memory),
+            (block.one_to_y, _shared(1)),
+            (block.ones_to_y, _shared(0xFFFFFFFF)),
+        )
+    )
+
+
+def _z(block: Block) -> Operand:
+    return _chosen(
+        (
+            (block.b_to_z, lambda ports, memory, address: ports.b),
+            (block.c_to_z, lambda ports, memory, address: ports.c),
+            (block.imm_to_z, _shared(block.imm)),
+        )
+    )
+
+
+def _part(block: Block, address: Words) -> tuple[Words, np.uint32]:
+    """Shift and mask of the byte or half word that an address selects in its word."""
+    if block.width8:
+        return (address & 3) << 3, np.uint32(0xFF)
+    return (address >> 1 & 1) << 4, np.uint32(0xFFFF)
+
+
+def _sub_word(block: Block, memory: Words, address: Words) -> Words:
+    shift, mask = _part(block, address)
+    value = memory >> shift & mask
+    return value - (value & (mask + np.uint32(1) >> np.uint32(1))) * np.uint32(2) if block.m_signed else value
+
+
+Operation = Callable[[Words, Words, Words, Words], Words]
+
+
+def _mad(block: Block) -> Operation:
+    return lambda x, y, z, address: x * y + z
+
+
+def _lop3(block: Block) -> Operation:
+    def run(x: Words, y: Words, z: Words, address: Words) -> Words:
+        result = _ZERO
+        for index in range(8):
+            if block.lut >> index & 1:
+                both = (x if index & 4 else ~x) & (y if index & 2 else ~y)
+                result = result | both & (z if index & 1 else ~z)
+        return result
+
+    return run
+
+
+def _shl(block: Block) -> Operation:
+    return lambda x, y, z, address: np.where(y < 32, x << (y & 31), 0).astype(np.uint32)
+
+
+def _shr(block: Block) -> Operation:
+    if block.signed:
+        return lambda x, y, z, address: (x.view(np.int32) >> np.minimum(y, 31).view(np.int32)).view(np.uint32)
+    return lambda x, y, z, address: np.where(y < 32, x >> (y & 31), 0).astype(np.uint32)
+
+
+_RELATIONS: dict[tuple[int, int, int], np.ufunc | None] = {
+    (1, 0, 0): np.less,
+    (0, 1, 0): np.equal,
+    (0, 0, 1): np.greater,
+    (1, 1, 0): np.less_equal,
+    (1, 0, 1): np.not_equal,
+    (0, 1, 1): np.greater_equal,
+}
+"""By cond_lt, cond_eq, cond_gt; with none the relation never holds, with all always."""
+
+
+def _holds(block: Block) -> Callable[[Words, Words], NDArray[np.bool_]]:
+    conditions = (block.cond_lt, block.cond_eq, block.cond_gt)
+    relation = _RELATIONS.get(conditions)
+    if relation is None:
+        return lambda x, y: np.array([all(conditions)])
+    if block.signed:
+        return lambda x, y: relation(x.view(np.int32), y.view(np.int32))
+    return relation
+
+
+def _cmp(block: Block) -> Operation:
+    holds = _holds(block)
+    return lambda x, y, z, address: holds(x, y).astype(np.uint32)
+
+
+def _pick(block: Block) -> Operation:
+    holds = _holds(block)
+    return lambda x, y, z, address: np.where(holds(x, y), x, y)
+
+
+def _select(block: Block) -> Operation:
+    return lambda x, y, z, address: np.where(z & 1, x, y)
+
+
+def _merge(block: Block) -> Operation:
+    def run(x: Words, y: Words, z: Words, address: Words) -> Words:
+        shift, mask = _part(block, address)
+        return x & ~(mask << shift) | (y & mask) << shift
+
+    return run
+
+
+def _popc(block: Block) -> Operation:
+    return lambda x, y, z, address: np.bitwise_count(x).astype(np.uint32)
+
+
+OPERATIONS: dict[str, Callable[[Block], Operation]] = {
+    "mad": _mad,
+    "lop3": _lop3,
+    "shl": _shl,
+    "shr": _shr,
+    "cmp": _cmp,
+    "pick": _pick,
+    "select": _select,
+    "merge": _merge,
+    "popc": _popc,
+}
+"""R of every operation, from X, Y, Z and the byte addresses."""

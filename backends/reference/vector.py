@@ -1,0 +1,318 @@
+"""Machine code without tokens: each block for all lanes of all warps at once, with the reference's results.
+
+The machine visits lanes one after another, and a lane sees what those before it have done. That shows only
+where a block reads what it writes: lanes that read and write one memory word take turns here, and blocks
+whose lanes meet in a uniform register, or in another warp's register row, run lane by lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qgpu.backends.machine.block import FAULTS, Block
+from qgpu.backends.machine.follow import Fault, Follower
+from qgpu.backends.machine.host import Launch, Region, region_bytes
+from qgpu.backends.machine.tokens import vocabulary
+from qgpu.backends.reference.datapath import Ports, evaluate
+from qgpu.backends.reference.lanes import NO_FAULT, LanePorts, Words, lane_datapath, word
+from qgpu.backends.reference.machine import Machine
+from qgpu.backends.reference.run import RunawayError
+
+Places: TypeAlias = NDArray[np.intp]
+"""Lanes of the thread block, ascending: warp * lanes + lane."""
+OPEN = "the machine leaves open which token follows"
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The lane that faulted."""
+
+    kind: str
+    block: int
+    warp: int
+    lane: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """What comes of a launch.
+
+    Attributes:
+        launch: what ran.
+        tokens: how many tokens it would have generated, with EXIT or the fault.
+        memory: words of data memory after it, 32-bit unsigned.
+        fault: why it stopped, or None.
+    """
+
+    launch: Launch
+    tokens: int
+    memory: Words
+    fault: Fault | None
+
+    def buffer(self, region: Region) -> bytes:
+        """The bytes of a region after the launch."""
+        first = region.address // 4
+        return region_bytes(region, self.memory[first : first + -(-region.size // 4)].tolist())
+
+
+def run_blocks(launch: Launch, limit: int | None = None) -> Result:
+    """Run a launch: its prompt by the reference machine, what follows block by block.
+
+    Raises:
+        RunawayError: it would not have ended after `limit` generated tokens.
+        ValueError: the machine leaves open what follows.
+    """
+    machine = Machine(launch.machine)
+    for token in launch.prompt:
+        machine.step(token)
+    lanes = LaneMachine(machine)
+    stop = lanes.run(limit)
+    return Result(launch, lanes.tokens, lanes.memory, None if stop is None else _fault(launch, lanes, stop))
+
+
+def _fault(launch: Launch, lanes: LaneMachine, stop: Stop) -> Fault:
+    follower = Follower(launch)
+    follower.block, follower.warp, follower.lane = stop.block, stop.warp, stop.lane
+    for preload in launch.kernel.preloads:
+        if preload.name in follower.counters and preload.uniform is not None:
+            follower.counters[preload.name] = int(lanes.uniforms[preload.uniform])
+    return follower.fault(vocabulary(launch.machine).id("fault", FAULTS.index(stop.kind)))
+
+
+class LaneMachine:
+    """A machine that goes on, block by block, from where a reference machine has just entered a block.
+
+    Attributes:
+        block: the block to run next, None at the end.
+        open: whether it ended because the machine leaves open what follows.
+        tokens: how many tokens the reference machine would have generated since.
+        registers: [row, lane]; row = register * warp_stride + warp.
+        uniforms, memory: 32-bit unsigned.
+        predicates: [predicate, warp, lane].
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        description = machine.description
+        self.description = description
+        self.block = machine.block
+        self.tokens = 0
+        self.warps = machine.warps
+        self.code = machine.code
+        self.registers = np.array(machine.registers, np.uint32)
+        self.uniforms = np.array(machine.uniforms, np.uint32)
+        self.memory = np.array(machine.memory, np.uint32)
+        bits = np.arange(description.lanes)
+        self.predicates = np.array(machine.predicates, np.int64)[:, :, None] >> bits & 1 != 0
+        self.open = False
+        self._cells = self.registers.reshape(-1)
+        self._active: dict[tuple[int, int, int], Places] = {}
+
+    def run(self, limit: int | None = None) -> Stop | None:
+        """Run to the end; the lane that faulted, or None.
+
+        Raises:
+            RunawayError: it would not have ended after `limit` generated tokens.
+            ValueError: the machine leaves open what follows.
+        """
+        stop: Stop | None = None
+        while self.block is not None:
+            block = self.code[self.block]
+            if block is None:
+                raise ValueError(OPEN)
+            stop = self.step(self.block, block)
+            if limit is not None and self.tokens + (self.block is not None or self.open) > limit:
+                raise RunawayError(f"the launch has not ended after {limit} tokens")
+        if self.open:
+            raise ValueError(OPEN)
+        return stop
+
+    def step(self, number: int, block: Block) -> Stop | None:
+        """Run one block for all its lanes, and choose the next; the lane that faulted, or None."""
+        visited = self.active(block)
+        values, fault = self._run_lanes(block, visited)
+        warps = max(1, self.warps) if block.all_warps else 1
+        self.block = None
+        if fault == NO_FAULT:
+            self.tokens += self._count(values, visited, warps)
+            self._go_on(block, bool(values.any()))
+            return None
+        lanes, place = self.description.lanes, int(visited[len(values)])
+        self.tokens += self._count(values, visited[: len(values) + 1], place // lanes + 1)
+        if fault >= len(FAULTS):
+            self.open = True
+            return None
+        self.tokens += 1
+        return Stop(FAULTS[fault], number, *divmod(place, lanes))
+
+    def _go_on(self, block: Block, any_result: bool) -> None:
+        taken = block.branch_any and any_result
+        target = block.taken if taken else block.next
+        if taken or not block.next_exit:
+            self.open = target >= self.description.rom_blocks
+            self.block = None if self.open else target
+        self.tokens += not self.open
+
+    def active(self, block: Block) -> Places:
+        """The lanes that a block visits, in order, as warp * lanes + lane."""
+        warps = max(1, self.warps) if block.all_warps else 1
+        if not block.visit:
+            return np.zeros(0, np.intp)
+        if block.scalar:
+            return np.arange(warps) * self.description.lanes
+        key = (block.guard_true, block.guard_false, warps)
+        if key not in self._active:
+            active = np.ones((warps, self.description.lanes), np.bool_)
+            for index, holds in enumerate(self.predicates[:, :warps]):
+                if block.guard_true >> index & 1:
+                    active &= holds
+                if block.guard_false >> index & 1:
+                    active &= ~holds
+            self._active[key] = np.flatnonzero(active)
+        return self._active[key]
+
+    def _count(self, values: Words, visited: Places, warps: int) -> int:
+        """Tokens of values, and of the steps over inactive lanes and to the next warp."""
+        previous = np.concatenate(([-1], visited[:-1])) if len(visited) else visited
+        jumps = (visited != previous + 1) & (visited % self.description.lanes != 0)
+        return self._parts(values) + int(np.count_nonzero(jumps)) + warps - 1
+
+    def _parts(self, values: Words) -> int:
+        """Tokens of the shortest encodings of values: as many payloads as hold them as signed numbers."""
+        bits, count = self.description.payload_bits, len(values)
+        for part in range(1, self.description.parts):
+            half = np.uint32(1 << bits * part - 1)
+            count += int(np.count_nonzero(values + half >= half << np.uint32(1)))
+        return count
+
+    def _run_lanes(self, block: Block, visited: Places) -> tuple[Words, int]:
+        """Compute and commit; the results before the first fault, and its kind."""
+        if len(visited) == 1 or _lanes_meet(block, self):
+            return self._one_by_one(block, visited)
+        datapath, fault = lane_datapath(block), NO_FAULT
+        address, faults = datapath.address(self._ports(block, visited))
+        wrong = np.flatnonzero(faults != NO_FAULT)
+        if len(wrong):
+            first = int(wrong[0])
+            fault, visited, address = int(faults[first]), visited[:first], address[:first]
+        place = (address >> 2) % np.uint32(len(self.memory))
+        values = np.empty(len(visited), np.uint32)
+        takes_turns = datapath.reads_memory and block.wr_mem
+        for turn in turns(place) if takes_turns else (slice(None),):
+            lanes = visited[turn]
+            memory = self.memory[place[turn]] if datapath.reads_memory else None
+            values[turn] = datapath.result(self._ports(block, lanes), memory, address[turn])
+            self._commit(block, lanes, values[turn], place[turn])
+        if block.wr_uni:
+            self._write_uniform(block, visited, values)
+        return values, fault
+
+    def _ports(self, block: Block, visited: Places) -> LanePorts:
+        lane = (visited % self.description.lanes).astype(np.uint32)
+        a = self._port(block.a, block.a_thread, block.a_uniform, visited)
+        b = self._port(block.b, block.b_thread, block.b_uniform, visited)
+        return LanePorts(a, b, self._uniform(block.c), lane)
+
+    def _port(self, number: int, thread: int, uniform: int, visited: Places) -> Words:
+        if thread:
+            return self._cells[self._places(number, visited)]
+        return self._uniform(number) if uniform else _NOTHING
+
+    def _places(self, row: int, visited: Places) -> Places:
+        """Where lanes have a register: the rows of the warps follow each other."""
+        return (visited + row * self.description.lanes) % len(self._cells)
+
+    def _uniform(self, number: int) -> Words:
+        number %= len(self.uniforms)
+        return self.uniforms[number : number + 1]
+
+    def _commit(self, block: Block, visited: Places, values: Words, place: Words) -> None:
+        """Write what is not uniform; of several results to one place the last stays."""
+        if block.wr_reg:
+            self._cells[self._places(block.dest, visited)] = values
+        if block.wr_pred:
+            predicate = self.predicates[block.dest_pred % len(self.predicates)]
+            predicate.reshape(-1)[visited] = values != 0
+            self._active.clear()
+        if block.wr_mem:
+            self.memory[place] = values
+
+    def _write_uniform(self, block: Block, visited: Places, values: Words) -> None:
+        if not len(visited):
+            return
+        if block.dest_lane:
+            places = visited % self.description.lanes + block.dest
+            self.uniforms[places % len(self.uniforms)] = values
+        else:
+            self.uniforms[block.dest % len(self.uniforms)] = values[-1]
+
+    def _one_by_one(self, block: Block, visited: Places) -> tuple[Words, int]:
+        """The same, lane by lane."""
+        memory, values, fault = MemoryWords(self.memory), [], NO_FAULT
+        for number in range(len(visited)):
+            place = visited[number : number + 1]
+            ports = self._ports(block, place)
+            lane = int(place[0]) % self.description.lanes
+            numbers = Ports(int(ports.a[0]), int(ports.b[0]), int(ports.c[0]), lane)
+            result = evaluate(block, numbers, memory)
+            if result.fault is not None:
+                fault = result.fault
+                break
+            values.append(result.value)
+            address = word((result.address >> 2) % len(self.memory))
+            self._commit(block, place, word(result.value), address)
+            if block.wr_uni:
+                self._write_uniform(block, place, word(result.value))
+        return np.array(values, np.uint32), fault
+
+
+_NOTHING = word(0)
+
+
+class MemoryWords(Sequence[int]):
+    """Memory as a sequence of Python's integers."""
+
+    def __init__(self, words: Words) -> None:
+        self._words = words
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[int]: ...
+    def __getitem__(self, index: int | slice) -> int | list[int]:
+        return self._words[index].tolist()
+
+
+def _lanes_meet(block: Block, machine: LaneMachine) -> bool:
+    """Whether a lane may read what another writes, other than through memory."""
+    if block.wr_reg:
+        rows, warps = machine.description.register_rows, machine.warps
+        read = [row for row, used in ((block.a, block.a_thread), (block.b, block.b_thread)) if used]
+        if any(0 < (block.dest - row) % rows < warps for row in read):
+            return True
+    return bool(block.wr_uni and (block.a_uniform or block.b_uniform or _reads_c(block)))
+
+
+def _reads_c(block: Block) -> bool:
+    return bool(block.c_to_d or block.c_to_y or block.c_to_z)
+
+
+def turns(places: NDArray[Any]) -> Iterator[NDArray[np.intp] | slice]:
+    """Indices in rounds: each round's places are different, and equal places keep their order."""
+    order = np.argsort(places, kind="stable")
+    first = np.ones(len(places), np.bool_)
+    first[1:] = places[order[1:]] != places[order[:-1]]
+    if first.all():
+        yield slice(None)
+        return
+    starts = np.flatnonzero(first)
+    rank = np.arange(len(places)) - starts[np.cumsum(first) - 1]
+    by_rank = order[np.argsort(rank, kind="stable")]
+    yield from np.split(by_rank, np.cumsum(np.bincount(rank))[:-1])
