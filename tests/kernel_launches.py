@@ -59,7 +59,7 @@ def code_of(kernel: Kernel) -> program.Kernel:
 def interpreted(kernel: Kernel, launch: Launch) -> list[bytes]:
     """The buffers after a launch, by the interpreter of the IR."""
     args = [bytearray(arg.tobytes()) if isinstance(arg, np.ndarray) else arg for arg in launch.args]
-    interpret(ir_of(kernel), args, launch.grid, launch.block)
+    interpret(ir_of(kernel), args, launch.grid, launch.block, shared_bytes=launch.shared)
     return [bytes(arg) for arg in args if isinstance(arg, bytearray)]
 
 

@@ -160,11 +160,11 @@ def _diffuse(pictures: Array, out: Array, width: int, height: int) -> None:
 
 
 def _colours(pixels: Array, ycc: Array, rgb565: Array, back: Array) -> None:
-    rgb = pixels.reshape(-1, 4)[:, :3].astype(int)
+    rgb = pixels.view(np.uint8).reshape(-1, 4)[:, :3].astype(int)
     weights = np.array([[66, 129, 25], [-38, -74, 112], [112, -94, -18]])
     luma = (rgb @ weights.T + 128) // 256
     ycc.reshape(-1, 4)[:, :3] = luma + np.array([16, 128, 128])
-    ycc[3::4] = pixels[3::4]
+    ycc[3::4] = pixels >> 24
     rgb565[:] = rgb[:, 0] // 8 * 2048 + rgb[:, 1] // 4 * 32 + rgb[:, 2] // 8
     inverse = np.array([[298, 0, 409], [298, -100, -208], [298, 516, 0]])
     back.reshape(-1, 4)[:, :3] = ((luma @ inverse.T + 128) // 256).clip(0, 255)
@@ -272,9 +272,9 @@ KERNELS: tuple[Kernel, ...] = (
         launch(1, 1, u8([100, 130, 90, 200]), junk(4, np.uint8), 2, 2),
         launch(1, 3, draw(19, 180, dtype=np.uint8), junk(180, np.uint8), 12, 5)),
     _row("color_convert", _colours,
-        launch(1, 2, u8([255, 0, 0, 9, 10, 200, 30, 1]), junk(8, np.uint8), junk(2, np.uint16), junk(8,
+        launch(1, 2, u32(0x090000FF, 0x011EC80A), junk(8, np.uint8), junk(2, np.uint16), junk(8,
             np.uint8)),
-        launch(2, 16, draw(20, 128, dtype=np.uint8), junk(128, np.uint8), junk(32, np.uint16), junk(128,
+        launch(2, 16, draw(20, 32, dtype=np.uint32), junk(128, np.uint8), junk(32, np.uint16), junk(128,
             np.uint8))),
     _row("mandelbrot_fixed", _mandelbrot,
         launch(1, (2, 2, 1), junk(4, np.uint8), 2, -4096, -2048, 2048, 5),
