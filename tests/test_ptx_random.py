@@ -3,7 +3,7 @@
 import string
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qgpu.toolchain.diagnostics import Source
@@ -161,17 +161,30 @@ ITEMS = st.one_of(
     LINES,
     PRAGMAS,
 )
-MODULES = st.builds(
-    ast.Module,
-    st.tuples(st.integers(6, 9), st.integers(0, 9)).map("{0[0]}.{0[1]}".format),
-    st.lists(st.sampled_from(["sm_75", "sm_90a", "debug", "texmode_unified"]), min_size=1).map(tuple),
-    st.sampled_from([32, 64]),
-    tuples_of(ITEMS),
-)
+
+
+def kernel_of(statements: st.SearchStrategy, least: int) -> st.SearchStrategy:
+    """Kernels of nothing but the statements."""
+    body = st.builds(ast.Body, tuples_of(statements, least=least, most=least + 4))
+    return tuples_of(node(ast.Entry, SYMBOLS, st.just(()), body), least=1, most=1)
+
+
+KINDS = {
+    "instructions": kernel_of(INSTRUCTIONS, least=3),
+    "calls": kernel_of(CALLS, least=3),
+    "statements": kernel_of(STATEMENTS, least=3),
+    "scopes": kernel_of(BODIES, least=1),
+    "variables": tuples_of(VARIABLES, least=2),
+    "items": tuples_of(ITEMS, least=2),
+}
 
 
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
-@settings(max_examples=150, deadline=None)
-@given(MODULES)
-def test_parsing_what_is_printed_gives_the_same_tree(module: ast.Module) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_parsing_what_is_printed_gives_the_same_tree(kind: str, data: st.DataObject) -> None:
+    module = ast.Module(
+        "9.0", ("sm_90a", "debug"), data.draw(st.sampled_from([32, 64])), data.draw(KINDS[kind])
+    )
     assert parse(Source("random.ptx", print_module(module))) == module

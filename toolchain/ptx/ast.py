@@ -5,7 +5,7 @@ Positions do not take part in comparisons: two trees are equal where their texts
 
 from dataclasses import dataclass
 
-from qgpu.toolchain.ptx.operands import (  # noqa: F401: the operands are part of the tree
+from qgpu.toolchain.ptx.operands import (  # noqa: F401 - parts of the tree as well
     Element,
     Float,
     Group,
