@@ -186,11 +186,83 @@ def carry_cases() -> Iterator[Case]:
                 )  # fmt: skip
 
 
+def _rounded_average(a: int, b: int) -> int:
+    return (a + b + 1 if a + b >= 0 else a + b) >> 1
+
+
+VIDEO: dict[str, Callable[[int, int], int]] = {
+    "vadd": lambda a, b: a + b,
+    "vsub": lambda a, b: a - b,
+    "vavrg": _rounded_average,
+    "vabsdiff": lambda a, b: abs(a - b),
+    "vmin": min,
+    "vmax": max,
+}
+ORDERS: dict[str, Callable[[int, int], bool]] = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
+
+
+def _by_field(count: int, left: str, right: str, step: Callable[[int, int], int]) -> Callable[..., list[int]]:
+    """The results of a step on all fields of two words."""
+    w = 32 // count
+    m, n = number(f"{left[0]}{w}"), number(f"{right[0]}{w}")
+    return lambda a, b: [step(m(a >> i * w), n(b >> i * w)) for i in range(count)]
+
+
+def _merged(results: list[int], limits: tuple[int, int] | None = None) -> int:
+    w = 32 // len(results)
+    if limits:
+        results = [max(limits[0], min(limits[1], result)) for result in results]
+    return sum(result % (1 << w) << i * w for i, result in enumerate(results))
+
+
+def video_cases() -> Iterator[Case]:
+    sources = [(left, right) for left in ("s32", "u32") for right in ("s32", "u32")]
+    three = (32, 32, 32)
+    for count in (2, 4):
+        w = 32 // count
+        ranges = {"s32": (-(1 << w - 1), (1 << w - 1) - 1), "u32": (0, (1 << w) - 1)}
+        for name, step in VIDEO.items():
+            for left, right in sources:
+                f = _by_field(count, left, right, step)
+                d = "s32" if name == "vsub" else left
+                operands = f"{d}.{left}.{right}"
+                yield Case(
+                    f"{name}{count}.{operands} {{d}}, {{a}}, {{b}}, {{c}}", 32, three,
+                    lambda a, b, c, f=f: _merged(f(a, b)),
+                )  # fmt: skip
+                yield Case(
+                    f"{name}{count}.{operands}.sat {{d}}, {{a}}, {{b}}, {{c}}", 32, three,
+                    lambda a, b, c, f=f, limits=ranges[d]: _merged(f(a, b), limits),
+                )  # fmt: skip
+                yield Case(
+                    f"{name}{count}.{operands}.add {{d}}, {{a}}, {{b}}, {{c}}", 32, three,
+                    lambda a, b, c, f=f: c + sum(f(a, b)),
+                )  # fmt: skip
+        for (name, order), (left, right) in zip(ORDERS.items(), [*sources, *sources], strict=False):
+            f = _by_field(count, left, right, order)
+            yield Case(
+                f"vset{count}.{left}.{right}.{name} {{d}}, {{a}}, {{b}}, {{c}}", 32, three,
+                lambda a, b, c, f=f: _merged(f(a, b)),
+            )  # fmt: skip
+            yield Case(
+                f"vset{count}.{left}.{right}.{name}.add {{d}}, {{a}}, {{b}}, {{c}}", 32, three,
+                lambda a, b, c, f=f: c + sum(f(a, b)),
+            )  # fmt: skip
+
+
 CASES = [
     *scalar_cases(),
     *saturating_cases(),
     *narrow_product_cases(),
     *packed_cases(),
+    *video_cases(),
     *carry_cases(),
 ]
 

@@ -11,7 +11,7 @@ _MIXED = r"(?P<left>[su]32)\.(?P<right>[su]32)"
 _SIGNS = 0x80008000
 
 
-def _fields(x: Emitter, value: Value, count: int, signed: bool) -> list[Value]:
+def fields(x: Emitter, value: Value, count: int, signed: bool) -> list[Value]:
     """The `count` equal fields of a word, lowest first, extended to words."""
     width = 32 // count
     opcode, unused = "ashr" if signed else "lshr", Constant(I32, 32 - width)
@@ -39,7 +39,7 @@ def _extreme(which: str) -> Callable[[Emitter], None]:
 
     def lower(x: Emitter) -> None:
         opcode = f"{'s' if x.signed() else 'u'}{which}"
-        pairs = zip(*(_fields(x, x.integer(role, I32), 2, x.signed()) for role in "ab"), strict=True)
+        pairs = zip(*(fields(x, x.integer(role, I32), 2, x.signed()) for role in "ab"), strict=True)
         results = [x.operation(opcode, a, b) for a, b in pairs]
         if x.form["relu"]:
             results = [x.operation("smax", result, Constant(I32, 0)) for result in results]
@@ -52,8 +52,8 @@ def _dot(count: int) -> Callable[[Emitter], None]:
     """dp4a, dp2a: c + the products of `count` fields of a with bytes of b, or of its low or high half."""
 
     def lower(x: Emitter) -> None:
-        left = _fields(x, x.integer("a", I32), count, x.signed("left"))
-        right = _fields(x, x.integer("b", I32), 4, x.signed("right"))
+        left = fields(x, x.integer("a", I32), count, x.signed("left"))
+        right = fields(x, x.integer("b", I32), 4, x.signed("right"))
         chosen = right[2:] if x.form.get("half") == "hi" else right[:count]
         total = x.integer("c", I32)
         for a, b in zip(left, chosen, strict=True):

@@ -17,6 +17,7 @@ from qgpu.toolchain.ptx import (
     parameter_rules,
     printf,
     sync_rules,
+    video_rules,
     warp_rules,
 )
 from qgpu.toolchain.ptx.cfg import BRANCH, ENDS
@@ -25,6 +26,7 @@ from qgpu.toolchain.ptx.rule import Rule
 _TABLES = (
     integer_rules,
     packed_rules,
+    video_rules,
     bit_rules,
     logic_rules,
     compare_rules,
@@ -89,15 +91,7 @@ NEEDS = {
     "clusterlaunchcontrol": _CLUSTERS,
     "barrier.cluster": _CLUSTERS,
     "multimem": _MULTICAST,
-    **dict.fromkeys(
-        (
-            f"v{operation}{count}"
-            for operation in ("add", "sub", "absdiff", "min", "max", "avrg", "set")
-            for count in ("", "2", "4")
-        ),
-        _VIDEO,
-    ),
-    **dict.fromkeys(("vshl", "vshr", "vmad"), _VIDEO),
+    **dict.fromkeys(("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vset", "vshl", "vshr", "vmad"), _VIDEO),
     "bar": "a barrier that counts threads cannot combine their values; use the whole thread block",
     "barrier": "a barrier that counts threads cannot combine their values; use the whole thread block",
 }
