@@ -8,9 +8,10 @@ from collections.abc import Callable
 from functools import partial
 
 from qgpu.ir import I32, Constant, Value
+from qgpu.toolchain.ptx import ast
 from qgpu.toolchain.ptx.emitter import Emitter
 from qgpu.toolchain.ptx.packed_rules import fields
-from qgpu.toolchain.ptx.rule import Rule
+from qgpu.toolchain.ptx.rule import RESULT, Rule
 
 _SOURCES = r"(?P<left>[su]32)\.(?P<right>[su]32)"
 _TYPES = rf"(?P<type>[su]32)\.{_SOURCES}"
@@ -42,6 +43,7 @@ def _compared(x: Emitter, a: Value, b: Value) -> Value:
 
 def _lower(count: int, step: Step, x: Emitter) -> None:
     """The step on each pair of fields, whose numbers are small enough to be signed words."""
+    _check_selectors(x)
     pairs = zip(
         fields(x, x.integer("a", I32), count, x.signed("left")),
         fields(x, x.integer("b", I32), count, x.signed("right")),
@@ -55,6 +57,14 @@ def _lower(count: int, step: Step, x: Emitter) -> None:
     if x.form.get("saturate"):
         results = [_clamped(x, result, width) for result in results]
     x.define(_joined(x, results, width))
+
+
+def _check_selectors(x: Emitter) -> None:
+    """Refuse `r.h10` and the like, which choose fields of both sources or of the result."""
+    for role in (RESULT, "a", "b"):
+        operand = x.operand(role)
+        if isinstance(operand, ast.Name) and "." in operand.text:
+            raise x.refusal("selectors and masks of fields are not supported: permute with prmt first", role)
 
 
 def _sum(x: Emitter, total: Value, results: list[Value]) -> Value:
