@@ -12,7 +12,7 @@ import numpy as np
 
 from qgpu.backends.machine.description import MachineDescription, load_description
 from qgpu.backends.machine.follow import Fault
-from qgpu.backends.machine.host import Dim3, build_launch
+from qgpu.backends.machine.host import Dim3, Launch, build_launch
 from qgpu.backends.machine.program import Kernel, Parameter, Program
 from qgpu.backends.machine.verify import SCALAR_BITS
 from qgpu.runtime.arguments import (
@@ -29,6 +29,7 @@ from qgpu.runtime.engine import Engine
 from qgpu.runtime.engines import make_engine
 from qgpu.runtime.launch import MAX_TOKENS, Outcome, run
 from qgpu.runtime.programs import SUFFIX, choose_kernel, open_program
+from qgpu.runtime.vector import run_vector
 from qgpu.toolchain.compile import LANGUAGES, CompileOptions, compile_source
 
 Size = int | Sequence[int]
@@ -60,7 +61,7 @@ def compile(
         source: a path (with one of the toolchain's suffixes or `.qbin`), or the text of a source.
         kernel: its plain or full name; None if there is one alone.
         machine: what to compile for: a built-in name, a description's file, or a description.
-        backend: `weights`, `sparse` or `reference`.
+        backend: `weights`, `sparse`, `reference`, or `vector`, which runs all lanes at once, without tokens.
         language: of a text: `cu`, `ptx` or `ir`.
         engine_options: `model`, `dtype`, `device`, as in `make_engine`.
 
@@ -103,6 +104,14 @@ class CompiledKernel:
         grid, block, *shared = sizes
         return ConfiguredKernel(self, _dim3(grid), _dim3(block), shared[0] if shared else 0)
 
+    def run(self, launch: Launch, check: bool, limit: int) -> Outcome:
+        """Run a launch on the back end."""
+        if self._backend == "vector":
+            if check:
+                raise ArgumentError("backend 'vector' has no tokens to check")
+            return run_vector(launch, limit)
+        return run(launch, self.engine(), check, limit)
+
     def engine(self) -> Engine:
         """The engine that runs it, made at the first launch."""
         if self._engine is None:
@@ -144,7 +153,7 @@ class ConfiguredKernel:
         check_arguments(kernel, given)
         contents = [launch_argument(argument) for argument in given]
         launch = build_launch(machine, kernel, self._grid, self._block, contents, self._shared_bytes)
-        outcome = run(launch, self._compiled.engine(), check, limit)
+        outcome = self._compiled.run(launch, check, limit)
         print(outcome.output, end="")
         if outcome.fault is not None:
             raise FaultError(outcome.fault)

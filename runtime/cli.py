@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from qgpu.runtime.arguments import (
     Argument,
     ArgumentError,
     SpecError,
+    argument_values,
     check_arguments,
     launch_argument,
     parse_argument,
@@ -29,14 +31,15 @@ from qgpu.runtime.arguments import (
 from qgpu.runtime.checkpoints import DTYPES, CheckpointError, checkpoint_machine, machine_difference
 from qgpu.runtime.coverage_command import coverage_command
 from qgpu.runtime.engine import EngineError
-from qgpu.runtime.engines import BACKENDS, make_engine
+from qgpu.runtime.engines import BACKENDS, ENGINES, make_engine
 from qgpu.runtime.launch import MAX_TOKENS, DifferenceError, Outcome, run
-from qgpu.runtime.programs import choose_kernel, open_program
+from qgpu.runtime.programs import choose_kernel, open_ir, open_program
 from qgpu.runtime.progress import progress
 from qgpu.runtime.results import argument_lines, fault_diagnostic, outcome_object, step_line, summary
 from qgpu.toolchain.diagnostics import failure, reporting
 
 _PROGRAM = "qgpu"
+_BACKEND_HELP = f"What runs it: {'; '.join(f'{name}, {what}' for name, what in BACKENDS.items())}."
 _REFUSALS = (
     ArgumentError,
     CheckpointError,
@@ -118,7 +121,7 @@ def objdump_command(file: str) -> None:
 )
 @click.option("--arg", "specs", metavar="SPEC", multiple=True, help=f"An argument, in order: {FORMS}.")
 @click.option(
-    "--backend", type=click.Choice(list(BACKENDS)), default="weights", show_default=True, help="What runs it."
+    "--backend", type=click.Choice(list(BACKENDS)), default="weights", show_default=True, help=_BACKEND_HELP
 )
 @click.option("--model", metavar="DIR", help="Checkpoint to use (default: built once, then cached).")
 @click.option("--machine", metavar="NAME|FILE", help="Machine to compile a source for.")
@@ -163,10 +166,17 @@ def run_command(
         raise click.UsageError(
             "--check compares with the reference; it says nothing about --backend reference."
         )
+    if backend not in ENGINES and (check or trace or model is not None):
+        raise click.UsageError(
+            f"--backend {backend} has neither tokens nor a model: leave out --check, --trace and --model."
+        )
     if backend == "sparse" and dtype != "float32":
         raise click.UsageError("--backend sparse computes in float32.")
     with _refusing():
         arguments = _arguments(specs)
+        if backend == "ir":
+            _run_ir(file, kernel, grid, block, arguments, shared, as_json)
+            return
         program = _program(file, machine, model, kernel)
         chosen = choose_kernel(program, kernel)
         check_arguments(chosen, arguments)
@@ -203,7 +213,38 @@ def _launch(
     return build_launch(program.machine, kernel, grid, block, contents, shared)
 
 
+def _run_ir(
+    file: str,
+    kernel: str | None,
+    grid: Dim3,
+    block: Dim3,
+    arguments: tuple[Argument, ...],
+    shared: int,
+    as_json: bool,
+) -> None:
+    """Run a source's IR, and print the arguments after the launch."""
+    from qgpu.ir.interpreter import Fault
+    from qgpu.runtime.ir_run import ir_fault_diagnostic, run_ir, signature
+
+    function = open_ir(file, kernel)
+    printed: list[str] = []
+    show = printed.append if as_json else functools.partial(click.echo, nl=False)
+    try:
+        after = run_ir(function, grid, block, arguments, shared, show)
+    except Fault as fault:
+        raise ir_fault_diagnostic(fault, block) from fault
+    if as_json:
+        click.echo(json.dumps({"args": list(map(argument_values, after)), "output": "".join(printed)}))
+        return
+    for line in argument_lines(signature(function), after):
+        click.echo(line)
+
+
 def _run(launch: Launch, wanted: _Engine, check: bool, limit: int, trace: bool) -> Outcome:
+    if wanted.backend == "vector":
+        from qgpu.runtime.vector import run_vector
+
+        return run_vector(launch, limit)
     engine = make_engine(wanted.backend, launch.machine, wanted.model, wanted.dtype, wanted.device)
     with progress(len(launch.prompt), _tracer(launch.kernel) if trace else None) as watch:
         return run(launch, engine, check, limit, watch)

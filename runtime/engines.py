@@ -6,12 +6,19 @@ import os
 
 from qgpu.backends.machine.description import MachineDescription
 from qgpu.runtime.checkpoints import built_checkpoint, check_checkpoint
-from qgpu.runtime.engine import Engine, ReferenceEngine
+from qgpu.runtime.engine import Engine, EngineError, ReferenceEngine
 
-BACKENDS = {
+ENGINES = {
     "reference": "the reference interpreter, without a model",
     "weights": "the stock transformer",
     "sparse": "the checkpoint's non-zeros, without the transformer",
+}
+"""What takes tokens and says which comes next."""
+
+BACKENDS = {
+    **ENGINES,
+    "vector": "the machine code, for all lanes at once and without tokens",
+    "ir": "the kernel before it is compiled for a machine",
 }
 
 
@@ -25,7 +32,7 @@ def make_engine(
     """Make an engine for a machine.
 
     Args:
-        backend: one of BACKENDS.
+        backend: one of ENGINES.
         model: the checkpoint to use; None builds it, or takes it from the cache.
         dtype, device: for `weights`: torch's.
 
@@ -34,6 +41,8 @@ def make_engine(
         EngineError: it cannot be loaded.
         OSError: the cache cannot be written.
     """
+    if backend not in ENGINES:
+        raise EngineError(f"no engine is called '{backend}'; there are {', '.join(ENGINES)}")
     if backend == "reference":
         return ReferenceEngine(machine)
     if model is None:

@@ -27,7 +27,8 @@ class Outcome:
 
     Attributes:
         launch: what ran.
-        generated: token ids up to and including EXIT or the fault.
+        generated: token ids up to and including EXIT or the fault; none where the launch ran without tokens.
+        tokens: how many tokens it generated, or would have.
         buffers: the content of each buffer after the launch, as read by READ; None for a scalar, and after a
             fault for each.
         output: what device code printed, up to a fault as well.
@@ -39,6 +40,7 @@ class Outcome:
 
     launch: Launch
     generated: tuple[int, ...]
+    tokens: int
     buffers: tuple[bytes | None, ...]
     output: str
     fault: Fault | None
@@ -50,12 +52,12 @@ class Outcome:
     @property
     def tokens_per_second(self) -> float:
         """Generated tokens a second."""
-        return len(self.generated) / self.seconds if self.seconds else 0.0
+        return self.tokens / self.seconds if self.seconds else 0.0
 
     @property
     def layer_passes(self) -> int | None:
         """Generated tokens times layers: what the launch costs."""
-        return None if self.layers is None else len(self.generated) * self.layers
+        return None if self.layers is None else self.tokens * self.layers
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ def run(
     return Outcome(
         launch=launch,
         generated=generated,
+        tokens=len(generated),
         buffers=buffers,
         output=_output(launch, engine, trace),
         fault=fault,
@@ -151,16 +154,25 @@ def _read_buffers(launch: Launch, engine: Engine, trace: Trace | None) -> tuple[
 
 
 def _output(launch: Launch, engine: Engine, trace: Trace | None) -> str:
+    """What the kernel has printed, as the engine tells it."""
+
+    def read(region: Region) -> bytes:
+        content = read_region(launch, engine, region)
+        if trace is not None:
+            _check_buffer("printf", content, trace.buffer(region))
+        return content
+
+    return printed_text(launch, read)
+
+
+def printed_text(launch: Launch, read: Callable[[Region], bytes]) -> str:
     """What the kernel has printed: of its buffer, no more is read than was written."""
     printf = launch.kernel.printf
     if printf is None:
         return ""
     region = launch.hidden[printf.buffer]
-    (count,) = _words(read_region(launch, engine, Region(region.address, 4)))
-    written = Region(region.address + 4, min(4 * count, region.size // 4 * 4 - 4))
-    content = read_region(launch, engine, written)
-    if trace is not None:
-        _check_buffer("printf", content, trace.buffer(written))
+    (count,) = _words(read(Region(region.address, 4)))
+    content = read(Region(region.address + 4, min(4 * count, region.size // 4 * 4 - 4)))
     return printed(printf, count, _words(content))
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from qgpu.backends.machine.description import DEFAULT, MachineDescription
 from qgpu.backends.machine.program import Kernel, Program
 from qgpu.backends.machine.qbin import MAGIC, QbinError, program_from_bytes
-from qgpu.toolchain.compile import LANGUAGES, CompileOptions, compile_source, plain_name
+from qgpu.ir import Function
+from qgpu.toolchain.compile import LANGUAGES, CompileOptions, compile_source, compile_to_ir, plain_name
 from qgpu.toolchain.diagnostics import failure
 
 SUFFIX = ".qbin"
+Named = TypeVar("Named", Kernel, Function)
 
 
 def open_program(
@@ -30,10 +34,7 @@ def open_program(
     language = Path(path).suffix.removeprefix(".")
     if data.startswith(MAGIC) or language not in LANGUAGES:
         return _decoded(name, data)
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise failure(f"not a text file: byte {error.start} is not UTF-8", file=name) from None
+    text = _decoded_text(name, data)
     options = CompileOptions(kernels=None if kernel is None else (kernel,))
     return compile_source(text, name, language, machine or DEFAULT, options)
 
@@ -50,11 +51,33 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
         raise failure(f"cannot read '{os.fspath(path)}': {error.strerror or error}") from None
 
 
+def _decoded_text(name: str, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise failure(f"not a text file: byte {error.start} is not UTF-8", file=name) from None
+
+
 def _decoded(name: str, data: bytes) -> Program:
     try:
         return program_from_bytes(data)
     except QbinError as error:
         raise failure(str(error), file=name) from None
+
+
+def open_ir(path: str | os.PathLike[str], kernel: str | None = None) -> Function:
+    """Return a kernel of a source as IR, before any pass; its only one where no name is given.
+
+    Raises:
+        DiagnosticError: the file cannot be read, has no IR, or is at fault, or there is no such kernel.
+    """
+    name, data = os.fspath(path), read_file(path)
+    language = Path(path).suffix.removeprefix(".")
+    if data.startswith(MAGIC) or language not in LANGUAGES:
+        raise failure("machine code, of which there is no IR", "give the source instead", file=name)
+    options = CompileOptions(kernels=None if kernel is None else (kernel,))
+    module = compile_to_ir(_decoded_text(name, data), name, language, options)
+    return _choose(module.functions, kernel)
 
 
 def choose_kernel(program: Program, name: str | None) -> Kernel:
@@ -63,10 +86,14 @@ def choose_kernel(program: Program, name: str | None) -> Kernel:
     Raises:
         DiagnosticError: there is none of that name, or several.
     """
-    kernels = {kernel.name: kernel for kernel in program.kernels}
+    return _choose(program.kernels, name)
+
+
+def _choose(candidates: Sequence[Named], name: str | None) -> Named:
+    kernels = {kernel.name: kernel for kernel in candidates}
     if name in kernels:
         return kernels[name]
-    found = [kernel for kernel in program.kernels if name is None or plain_name(kernel.name) == name]
+    found = [kernel for kernel in candidates if name is None or plain_name(kernel.name) == name]
     if len(found) == 1:
         return found[0]
     known = ", ".join(kernels) or "none"

@@ -33,7 +33,7 @@ def outcome_object(outcome: Outcome, arguments: Sequence[Argument]) -> dict[str,
     return {
         "args": None if outcome.fault else [argument_values(argument) for argument in arguments],
         "prompt_tokens": len(outcome.launch.prompt),
-        "generated_tokens": len(outcome.generated),
+        "generated_tokens": outcome.tokens,
         "compiled_layers": outcome.layers,
         "layer_passes": outcome.layer_passes,
         "tokens_per_second": round(outcome.tokens_per_second, 3),
@@ -57,7 +57,7 @@ def _fault_object(fault: Fault) -> dict[str, Any]:
 
 def summary(outcome: Outcome) -> str:
     """One line on what a launch took."""
-    generated = f"{len(outcome.generated)} generated"
+    generated = f"{outcome.tokens} generated"
     if outcome.layers is not None:
         generated += f" x {outcome.layers} layers = {outcome.layer_passes} layer passes"
     parts = [
@@ -84,10 +84,16 @@ def fault_diagnostic(fault: Fault) -> DiagnosticError:
     where = note(f"in thread {_triple(fault.thread)}{block}")
     message = f"{fault.kind}: {_MEANINGS[fault.kind]}" + (f": {fault.message}" if fault.message else "")
     place = fault.line
-    if not place.line:
-        return DiagnosticError(Diagnostic(message=message, notes=(where,)))
-    source = Source(place.file, _text(place.file))
-    return DiagnosticError(source.diagnostic(message, place.line, place.column, notes=(where,)))
+    return source_diagnostic(message, place.file, place.line, place.column, (where,))
+
+
+def source_diagnostic(
+    message: str, file: str, line: int, column: int, notes: tuple[Diagnostic, ...]
+) -> DiagnosticError:
+    """A diagnostic at a place, with its line where the file can be read; line 0 is not known."""
+    if not line:
+        return DiagnosticError(Diagnostic(message=message, notes=notes))
+    return DiagnosticError(Source(file, _text(file)).diagnostic(message, line, column, notes=notes))
 
 
 def _triple(numbers: tuple[int, int, int]) -> str:

@@ -64,6 +64,13 @@ def compile_source(
         return generate_program(module, machine, source, options.max_registers)
 
 
+def compile_to_ir(text: str, filename: str, language: str, options: CompileOptions | None = None) -> "Module":
+    """The IR of a text in one of LANGUAGES before any pass; the rest is as for compile_source."""
+    source = Source(filename, text)
+    with _source_lines(source):
+        return build_ir(source, language, options or CompileOptions())
+
+
 def build_ptx(source: Source, options: CompileOptions) -> str:
     """The PTX of a CUDA source; the compiler's warnings go to stderr."""
     compiled: Ptx = COMPILERS[options.cuda_compiler].compile(source, options.cuda)

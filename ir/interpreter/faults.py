@@ -24,7 +24,15 @@ FAULTS = {
 
 
 class Fault(Exception):
-    """The launch stopped. `kind` is one of FAULTS; `thread` is the index in its block, if one is to blame."""
+    """The launch stopped.
+
+    Attributes:
+        kind: one of FAULTS.
+        reason: what is wrong.
+        instruction: where, if one instruction is to blame.
+        thread: the index of the thread in its block, if one is to blame.
+        thread_block: (x, y, z) of the thread block that ran.
+    """
 
     def __init__(
         self, kind: str, message: str, instruction: Instruction | None = None, thread: int | None = None
@@ -33,5 +41,7 @@ class Fault(Exception):
         who = f", thread {thread}" if thread is not None else ""
         super().__init__(f"{kind}: {message}{place}{who}")
         self.kind = kind
+        self.reason = message
+        self.thread_block: tuple[int, int, int] | None = None
         self.instruction = instruction
         self.thread = thread

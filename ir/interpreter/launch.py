@@ -110,7 +110,7 @@ class Launch:
         try:
             for z, y, x in product(*map(range, reversed(self.grid))):
                 self.memory.forget_private()
-                self._run_block(self._frame((x, y, z)))
+                self._run_block((x, y, z))
         finally:
             self.memory.write_back()
 
@@ -131,11 +131,16 @@ class Launch:
             defined=[None] * len(self.initial),
         )
 
-    def _run_block(self, frame: Frame) -> None:
-        if isinstance(self.program, LockstepProgram):
-            Lockstep(self.program, frame, self.spend).run()
-        else:
-            Threads(self.program, frame, self.spend).run()
+    def _run_block(self, ctaid: Dim3) -> None:
+        frame = self._frame(ctaid)
+        try:
+            if isinstance(self.program, LockstepProgram):
+                Lockstep(self.program, frame, self.spend).run()
+            else:
+                Threads(self.program, frame, self.spend).run()
+        except Fault as fault:
+            fault.thread_block = ctaid
+            raise
 
     def spend(self, steps: int, instruction: Instruction) -> None:
         """Counts instructions that are about to run, up to `instruction`."""
