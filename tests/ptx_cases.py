@@ -172,9 +172,10 @@ def unpacked(data: bytearray, size: int) -> list[int]:
     return [int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size)]
 
 
-def run(case: Case) -> tuple[list[int], list[int]]:
+def run(case: Case, transform: Callable[[Function], object]) -> tuple[list[int], list[int]]:
     """What the instruction gave for all inputs, and what the definition gives."""
     function = lower(head(case.target) + kernel_text(case))
+    transform(function)
     inputs = case.inputs()
     columns = list(zip(*inputs, strict=True))
     sizes = [_size(width) for width in (case.result, *case.sources)]
@@ -186,8 +187,9 @@ def run(case: Case) -> tuple[list[int], list[int]]:
     return unpacked(out, sizes[0]) + _whole(memory), case.expected(inputs)
 
 
-def check(case: Case) -> None:
-    found, expected = run(case)
+def check(case: Case, transform: Callable[[Function], object] = verify) -> None:
+    """Assert that the instruction computes what its definition says, after a transformation of the IR."""
+    found, expected = run(case, transform)
     assert len(expected) > 1
     inputs = [*case.inputs(), *(("memory",) if case.memory else ())]
     wrong = [

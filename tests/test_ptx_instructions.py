@@ -12,7 +12,8 @@ import test_ptx_rules_data
 import test_ptx_rules_memory
 import test_ptx_rules_sync
 import test_ptx_rules_warp
-from ptx_cases import BLACKWELL, HOPPER, OLD, TURING, Case, head, kernel_text
+from ptx_cases import BLACKWELL, HOPPER, OLD, TURING, Case, check, head, kernel_text
+from qgpu.ir.passes import PassManager, default_pipeline
 from qgpu.toolchain.diagnostics import Source
 from qgpu.toolchain.ptx import ast, parameter_rules, printf
 from qgpu.toolchain.ptx.parser import parse
@@ -57,6 +58,12 @@ def test_cases_reach_every_row() -> None:
     made = [*parameter_rules.RULES, *printf.RULES]
     rows = [rule for rules in RULES.values() for rule in rules if rule not in made]
     assert [(rule.opcode, rule.form, rule.roles) for rule in rows if id(rule) not in reached] == []
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.target == OLD] + CASES[::25], ids=str)
+def test_passes_keep_what_instructions_compute(case: Case) -> None:
+    """A sample, and the exchanges that wait for nobody, as the machine gets them."""
+    check(case, PassManager(default_pipeline()).run)
 
 
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas judges whether the PTX is valid")

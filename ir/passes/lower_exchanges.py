@@ -70,9 +70,9 @@ class LowerExchanges(Pass):
 
 
 def _is_full(mask: Value, lanes: int) -> bool:
-    """Whether a mask of participants names every lane of a warp."""
+    """Whether a mask of participants names every lane of a warp, or is 0, which leaves none out either."""
     everyone = (1 << lanes) - 1
-    return isinstance(mask, Constant) and mask.value & everyone == everyone
+    return isinstance(mask, Constant) and (mask.value == 0 or mask.value & everyone == everyone)
 
 
 def _is_lane_number(value: Value) -> bool:
