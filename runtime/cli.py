@@ -28,6 +28,7 @@ from qgpu.runtime.arguments import (
     parse_argument,
     updated,
 )
+from qgpu.runtime.bench_command import bench_command
 from qgpu.runtime.checkpoints import DTYPES, CheckpointError, checkpoint_machine, machine_difference
 from qgpu.runtime.coverage_command import coverage_command
 from qgpu.runtime.engine import EngineError
@@ -96,6 +97,7 @@ def main() -> None:
     """Run kernels on a language model that was compiled to execute them."""
 
 
+main.add_command(bench_command)
 main.add_command(coverage_command)
 
 

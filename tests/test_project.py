@@ -124,8 +124,8 @@ def constraints() -> dict[str, str]:
 
 def requirements() -> list[Requirement]:
     project = PYPROJECT["project"]
-    texts = [*project["dependencies"], *project["optional-dependencies"]["test"]]
-    return [Requirement(text) for text in texts]
+    lists = (project["dependencies"], *project["optional-dependencies"].values())
+    return [Requirement(text) for texts in lists for text in texts]
 
 
 @pytest.mark.parametrize("requirement", requirements(), ids=lambda requirement: requirement.name)
