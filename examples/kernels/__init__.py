@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from kernels import (
     bits,
+    ciphers,
+    compression,
+    concurrency,
     games,
     graphs,
     grids,
@@ -20,6 +23,9 @@ from kernels.table import Kernel
 
 KERNELS: tuple[Kernel, ...] = (
     *bits.KERNELS,
+    *ciphers.KERNELS,
+    *compression.KERNELS,
+    *concurrency.KERNELS,
     *games.KERNELS,
     *graphs.KERNELS,
     *grids.KERNELS,
