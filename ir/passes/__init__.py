@@ -11,6 +11,7 @@ from qgpu.ir.passes.make_reducible import MakeReducible
 from qgpu.ir.passes.manager import Observer, Pass, PassManager, PassRun
 from qgpu.ir.passes.narrow_addresses import NarrowAddresses
 from qgpu.ir.passes.observers import DumpFiles, PrintAfter, PrintChanged, TimePasses
+from qgpu.ir.passes.promote_local import PromoteLocal
 from qgpu.ir.passes.promote_narrow import PromoteNarrow
 from qgpu.ir.passes.recover_indices import RecoverIndices
 from qgpu.ir.passes.registry import PipelineError, describe_passes, parse_pipeline
@@ -39,6 +40,7 @@ __all__ = [
     "PipelineError",
     "PrintAfter",
     "PrintChanged",
+    "PromoteLocal",
     "PromoteNarrow",
     "RecoverIndices",
     "SerialiseAtomics",
@@ -68,6 +70,7 @@ def default_pipeline(target: Target | None = None) -> list[Pass]:
     target = target or Target()
     return [
         Simplify(),
+        PromoteLocal(),
         NarrowAddresses(),
         PromoteNarrow(),
         Simplify(),
