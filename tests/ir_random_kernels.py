@@ -1,4 +1,4 @@
-"""Random kernels with any reducible control flow: forward jumps, nested loops, breaks, continues, returns.
+"""Random kernels with any control flow: forward jumps, nested loops, breaks, continues, returns, gotos.
 
 A kernel has a few variables; every block assigns some of them, stores one, and branches on a comparison of
 two. Conditions are uniform or divergent as the variables are. Loops end: each counts its rounds against a
@@ -32,6 +32,7 @@ class Generator:
     seed: int
     size: int = 8
     barriers: bool = False
+    rounds: int = 1
     regions: list[Region] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -51,7 +52,7 @@ class Generator:
         row = builder.emit("mul", self.tid, constant(I32, SITES))
         self.row = builder.ptradd(self.function.args[1], row, 4, name="row")
         n = self.function.args[2]
-        self.values[entry] = [n, constant(I32, 3), data, self.tid, constant(I32, 1)]
+        self.values[entry] = [n, constant(I32, 3), data, self.tid, constant(I32, self.rounds)]
         self.exit = self.new_block("done")
         first = self.new_block("b")
         builder.at_end(entry).br(first)
@@ -197,6 +198,31 @@ class Generator:
         self.regions.pop()
 
 
+class GraphGenerator(Generator):
+    """Writes a kernel whose blocks go to any others: cycles have several entries, and overlap.
+
+    An edge to an earlier block is taken while variable 4, which each block counts down, is positive.
+    """
+
+    def sequence(self, first: BasicBlock, end: BasicBlock) -> None:
+        chain = [first, *(self.new_block("b") for _ in range(self.size))]
+        for position, block in enumerate(chain):
+            self.fill(block)
+            builder, values = Builder(block), self.values[block]
+            values[4] = builder.emit("sub", self.phis[block][4], constant(I32, 1))
+            ahead = [*chain[position + 1 : position + 4], end]
+            target = self.random.choice(ahead[:-1] or ahead)
+            other = self.random.choice([*chain, *ahead])
+            if self.random.random() < 0.1:
+                builder.br(target)
+                continue
+            condition = self.condition(builder, values)
+            if other in chain[: position + 1]:
+                left = builder.icmp("sgt", values[4], constant(I32, 0))
+                condition = builder.emit("and", condition, left)
+            builder.condbr(condition, other, target)
+
+
 def remove_trivial_phis(function: Function) -> None:
     """Replaces phis that only ever take one value, as front ends do."""
     changed = True
@@ -213,3 +239,8 @@ def remove_trivial_phis(function: Function) -> None:
 def random_kernel(seed: int, size: int = 8, barriers: bool = False) -> Function:
     """The kernel of a seed; `size` bounds the number of loops."""
     return Generator(seed, size, barriers).generate()
+
+
+def random_graph(seed: int, size: int = 12, barriers: bool = False) -> Function:
+    """The kernel of a seed with about `size` blocks that go anywhere."""
+    return GraphGenerator(seed, size, barriers, rounds=size).generate()
