@@ -267,3 +267,42 @@ def test_conditions_of_several_comparisons_are_inverted_without_a_complement() -
     data = bytearray(16)
     interpret(function, [data, 1], block=(4, 1, 1))
     assert struct.unpack("<4i", data) == (0, 1, 0, 3)
+
+
+KEEPS = """
+kernel @f(%p: ptr<global>, %n: i32) {
+entry:
+  %t = sreg tid.x : i32
+  %q = ptradd %p, %t {scale: 4, disp: 0, signed: true} : ptr<global>
+  br loop
+loop:
+  %v = phi [i32 9, entry], [%v, keep], [i32 1, loop] : i32
+  %i = phi [i32 0, entry], [%i1, keep], [%i1, loop] : i32
+  %i1 = add %i, i32 1 : i32
+  %c = icmp slt %i, %t : i1
+  condbr %c, loop, keep
+keep:
+  %more = icmp slt %i1, i32 4 : i1
+  condbr %more, loop, done
+done:
+  store i32 %q, %v
+  ret
+}
+"""
+
+
+def test_a_phi_keeps_its_value_where_lanes_beside_assign_another() -> None:
+    """`loop` goes to its header from two blocks: those who go on to the second have been assigned, too."""
+    apart = function_of(KEEPS)
+    before, after = bytearray(16), bytearray(16)
+    interpret(apart, [before, 0], block=(4, 1, 1))
+    interpret(linearised(apart), [after, 0], block=(4, 1, 1))
+    assert struct.unpack("<4i", before) == (9, 1, 1, 1)
+    assert after == before
+
+
+def test_lanes_that_go_round_before_a_way_out_are_told_from_those_that_leave() -> None:
+    """The header serves two loops: the outer one's way out is on every path, yet not all lanes take it."""
+    function = linearised(function_of(KEEPS))
+    assert count(function, "condbr") == 0
+    assert any(slot.name == "loop.active" for slot in function.entry.instructions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from qgpu.ir.analysis.dominators import DominatorTree
-from qgpu.ir.analysis.graph import nodes_reaching, strongly_connected_components
+from qgpu.ir.analysis.graph import strongly_connected_components
 from qgpu.ir.core.block import BasicBlock
 from qgpu.ir.core.function import Function
 
@@ -45,8 +45,11 @@ class Loop:
             return None
         return outside[0]
 
+    def __post_init__(self) -> None:
+        self._members = frozenset(self.blocks)
+
     def __contains__(self, block: object) -> bool:
-        return block in self.blocks
+        return block in self._members
 
     def __repr__(self) -> str:
         return f"Loop({self.header.name}, depth {self.depth})"
@@ -78,10 +81,12 @@ class LoopInfo:
 
     def _natural_loop(self, header: BasicBlock, latches: list[BasicBlock]) -> Loop:
         """The loop of all back edges to a header: the blocks that reach a latch without the header."""
-        import networkx as nx
-
-        inside = nx.restricted_view(self.tree.flow.graph, [header], [])
-        members = {header}.union(*(nodes_reaching(inside, latch) for latch in latches if latch is not header))
+        members, work = {header}, list(latches)
+        while work:
+            block = work.pop()
+            if block not in members:
+                members.add(block)
+                work += self.tree.predecessors[block]
         return Loop(header, latches, [block for block in self.tree.order if block in members])
 
     def _nest(self) -> None:

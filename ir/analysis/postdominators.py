@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from qgpu.ir.analysis.cfg import ControlFlow, control_flow
 from qgpu.ir.analysis.graph import Tree, directed_graph, dominator_tree
+from qgpu.ir.analysis.loops import LoopInfo
 from qgpu.ir.core.block import BasicBlock
 from qgpu.ir.core.function import Function
 
@@ -44,6 +47,36 @@ class PostDominatorTree:
                 runner = self.ipdom(runner)
             result[successor] = chain
         return result
+
+
+class Reconvergence:
+    """Where the threads that a branch parts meet again, in lockstep: at the latest on the loop's back edge.
+
+    That is the immediate post-dominator in the graph in which each loop's back edges go to one virtual latch,
+    which leads to all exits of the loop. In a loop whose header also serves an inner one, a block may come on
+    every way out, and threads that go round before it still meet those that have passed it.
+    """
+
+    def __init__(self, loops: LoopInfo) -> None:
+        self._dominators = loops.tree
+        edges: dict[Hashable, list[Hashable]] = {EXIT: []}
+        for block in loops.tree.order:
+            edges[block] = [self._target(block, other) for other in block.successors] or [EXIT]
+        for loop in loops.loops:
+            edges[_latch(loop.header)] = [self._target(*edge) for edge in loop.exit_edges] or [EXIT]
+        self._tree = dominator_tree(directed_graph(edges).reverse(), EXIT)
+
+    def _target(self, source: BasicBlock, target: BasicBlock) -> Hashable:
+        return _latch(target) if self._dominators.dominates(target, source) else target
+
+    def of(self, branch: BasicBlock) -> BasicBlock | None:
+        """The block where all threads of a branch meet; None where that is a latch or the kernel's end."""
+        found = self._tree.parents.get(branch)
+        return found if isinstance(found, BasicBlock) else None
+
+
+def _latch(header: BasicBlock) -> tuple[str, BasicBlock]:
+    return ("latch", header)
 
 
 def _post_dominators(flow: ControlFlow) -> Tree:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from qgpu.ir.analysis.cfg import reverse_postorder
 from qgpu.ir.analysis.dominators import DominatorTree
 from qgpu.ir.analysis.loops import Loop, LoopInfo
-from qgpu.ir.analysis.postdominators import PostDominatorTree
+from qgpu.ir.analysis.postdominators import Reconvergence
 from qgpu.ir.core.block import BasicBlock
 from qgpu.ir.core.function import Function
 from qgpu.ir.core.instruction import Instruction
@@ -49,7 +49,7 @@ class Uniformity:
         self.function = function
         self.tree = tree or DominatorTree(function)
         self.loops = loops or LoopInfo(function, self.tree)
-        self.post = PostDominatorTree(function)
+        self.reconvergence = Reconvergence(self.loops)
         self._order = reverse_postorder(function)
         self._number = {block: index for index, block in enumerate(self._order)}
         self._irreducible = set(self.loops.irreducible)
@@ -98,11 +98,11 @@ class Uniformity:
     def _spread(self, branch: BasicBlock) -> None:
         """Finds the joins of the paths a divergent branch starts, and the loops it lets threads leave apart.
 
-        Every block up to the branch's immediate post-dominator gets a label: the successor all paths to it
+        Every block up to where the threads meet again gets a label: the successor all paths to it
         start with, or itself where paths with different labels meet. Back edges end the walk: the next
         iteration is in lockstep again.
         """
-        end = self.post.ipdom(branch)
+        end = self.reconvergence.of(branch)
         labels: dict[BasicBlock, BasicBlock] = {}
         arriving: dict[BasicBlock, set[BasicBlock]] = {}
         for successor in branch.successors:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 ICMP_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
@@ -122,7 +123,7 @@ class OpInfo:
         """Whether the result depends on the operands (or the lane) alone and nothing else happens."""
         return self.effect is Effect.NONE and not self.terminator and self.name not in ("phi", "slot", "get")
 
-    @property
+    @cached_property
     def targets(self) -> tuple[str, ...]:
         """The attributes that name a terminator's successors."""
         return tuple(name for name, info in self.attrs.items() if info.kind == "block")

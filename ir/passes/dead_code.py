@@ -18,7 +18,7 @@ def is_removable(instruction: Instruction) -> bool:
     """Whether an instruction may go if nothing uses its result. Volatile loads stay."""
     if instruction.info.effect is Effect.READ:
         return not instruction.attrs.get("volatile", False)
-    return instruction.info.effect is Effect.NONE and not instruction.info.terminator
+    return instruction.info.effect in (Effect.NONE, Effect.EXCHANGE) and not instruction.info.terminator
 
 
 def remove_unreachable_blocks(function: Function) -> bool:
@@ -79,7 +79,8 @@ def merge_blocks(function: Function) -> bool:
         sources = predecessors[block]
         if len(sources) == 1 and _can_merge(sources[0], block):
             _merge(sources[0], block)
-            predecessors = function.predecessors()
+            for successor in sources[0].successors:
+                predecessors[successor] = [sources[0] if b is block else b for b in predecessors[successor]]
             changed = True
     return changed
 

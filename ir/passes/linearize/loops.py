@@ -41,7 +41,12 @@ def exit_edges(state: State, loop: LoopRegion) -> list[Edge]:
 
 
 def latches(state: State, loop: LoopRegion) -> list[BasicBlock]:
-    return [block for block in state.function.predecessors()[loop.header] if block in loop.members]
+    return [block for block in going_to(state, loop.header) if block in loop.members]
+
+
+def going_to(state: State, target: BasicBlock) -> list[BasicBlock]:
+    """The predecessors of one block, in block order."""
+    return [block for block in state.function.blocks if target in block.successors]
 
 
 def shape_uniform_loop(state: State, loop: LoopRegion) -> None:
@@ -106,14 +111,14 @@ def enter(state: State, loop: LoopRegion) -> None:
     """Makes lanes active on their way in: by the branch that chooses the loop, or in a block before it."""
     assert loop.active is not None
     header = loop.header
-    outside = [b for b in state.function.predecessors()[header] if b not in loop.members]
+    outside = [b for b in going_to(state, header) if b not in loop.members]
     if len(outside) != 1 or outside[0].successors != (header,):
         before = state.new_block(f"{header.name}.enter", loop.parent, header)
         for source in outside:
             state.redirect(source, header, before)
         outside = [before]
     [before] = outside
-    sources = state.function.predecessors()[before]
+    sources = going_to(state, before)
     chosen = len(sources) == 1 and sources[0] in state.divergent
     if chosen and state.innermost(sources[0]) is loop.parent:
         enter_by_branch(state, loop, sources[0], before)

@@ -12,18 +12,33 @@ from qgpu.ir.passes.linearize.state import State, append_set
 
 
 def phis_to_slots(state: State, uniformity: Uniformity) -> None:
-    """Replaces every phi by a `get` of a slot; the incoming edges set it, except to the value it has."""
+    """Replaces every phi by a `get` of a slot; the edges set it, except to the value it still has."""
+    reads: dict[Instruction, Instruction] = {}
     for block in state.function.blocks:
         for phi in block.phis:
             slot = state.new_slot(phi.type, phi.name and f"{phi.name}.slot", uniformity.is_uniform(phi))
             read = Instruction("get", phi.type, (slot,), loc=phi.loc, name=phi.name)
-            for value, source in phi.incoming:
-                if value is not phi:
-                    state.add_edge_set((source, block), slot, value)
             block.insert(len(block.phis) + _leading_gets(block), read)
             phi.replace_all_uses_with(read)
-            _replace_in_edge_sets(state, phi, read)
-            phi.erase()
+            reads[phi] = read
+    _replace_in_edge_sets(state, reads)
+    for phi, read in reads.items():
+        _set_on_edges(state, phi, read)
+    for phi in reads:
+        phi.erase()
+
+
+def _set_on_edges(state: State, phi: Instruction, read: Instruction) -> None:
+    """Gives the edges into a phi's block their assignments.
+
+    One that keeps the value needs none, unless another does so at the end of a block that may go elsewhere:
+    there all its lanes assign.
+    """
+    changing = [source for value, source in phi.incoming if value is not read]
+    overwritten = not state.divergent.isdisjoint(changing)
+    for value, source in phi.incoming:
+        if value is not read or overwritten:
+            state.add_edge_set((source, phi.block), read.operands[0], value)
 
 
 def _leading_gets(block: BasicBlock) -> int:
@@ -32,9 +47,12 @@ def _leading_gets(block: BasicBlock) -> int:
     return next((n for n, i in enumerate(rest) if i.op not in ("get", "slot")), len(rest))
 
 
-def _replace_in_edge_sets(state: State, old: Instruction, new: Instruction) -> None:
+def _replace_in_edge_sets(state: State, reads: dict[Instruction, Instruction]) -> None:
     for sets in state.edge_sets.values():
-        sets[:] = [(slot, new if value is old else value) for slot, value in sets]
+        sets[:] = [
+            (slot, reads.get(value, value) if isinstance(value, Instruction) else value)
+            for slot, value in sets
+        ]
 
 
 def capture_uniform_values(state: State, uniformity: Uniformity) -> None:
