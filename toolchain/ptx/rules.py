@@ -53,13 +53,9 @@ _ASYNC = "it needs asynchronous copies; copy with loads and stores"
 _CLUSTERS = "it needs clusters of thread blocks"
 _MULTICAST = "it needs memory that several devices share"
 _VIDEO = "it needs a unit for video; write it with shifts, masks, min and max"
-_CALL = "it needs a call stack; make the function __forceinline__, and use neither printf nor assert"
 _STACK = "it needs a stack"
 
 NEEDS = {
-    "call": _CALL,
-    "st.param": _CALL,
-    "brx": "it needs an indirect branch; write the switch as a chain of ifs",
     "alloca": _STACK,
     "stacksave": _STACK,
     "stackrestore": _STACK,
