@@ -1,4 +1,4 @@
-"""Device functions: calls are inlined, with whatever they pass and return; what cannot be is refused by name."""
+"""Device functions: calls are inlined, with what they pass and return; what cannot be is refused by name."""
 
 import struct
 
@@ -270,8 +270,8 @@ def test_recursion_is_refused_with_its_cycle() -> None:
          "function 'f' cannot be called: it is declared here and defined elsewhere; link its source in"),
         (".param .b64 p; .param .b64 q; call (p), malloc, (q);",
          ".extern .func (.param .b64 r) malloc(.param .b64 n);",
-         "function 'malloc' cannot be called: it needs a heap; pass a buffer to the kernel, or use an array of "
-         "fixed size"),
+         "function 'malloc' cannot be called: it needs a heap; "
+         "pass a buffer to the kernel, or use an array of fixed size"),
         ("call scaled, (%r1, %r1);", SCALED, "the call has 0 results where 'scaled' has 1"),
         ("call (%r2), scaled, (%r1);", SCALED, "the call has 1 arguments where 'scaled' has 2"),
         (".param .b64 p; call (%r2), scaled, (p, 1);", SCALED, "'p' has 8 bytes where parameter 'x' has 4"),
@@ -324,7 +324,8 @@ def test_a_structure_becomes_the_parts_that_are_loaded() -> None:
 def test_a_part_of_a_wider_part() -> None:
     function = lower(
         kernel(
-            "ld.param.u64 %l1, [out]; ld.param.u64 %l2, [s]; ld.param.u32 %r1, [s+4]; ld.param.s16 %r2, [s+2];"
+            "ld.param.u64 %l1, [out]; ld.param.u64 %l2, [s]; ld.param.u32 %r1, [s+4];"
+            "ld.param.s16 %r2, [s+2];"
             "st.global.u64 [%l1], %l2; st.global.v2.u32 [%l1+8], {%r1, %r2};",
             ".param .u64 out, .param .align 8 .b8 s[8]",
         )

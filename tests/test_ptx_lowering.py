@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import launches
-from ptx_texts import HEAD, kernel, launch, lower, messages, printed, refusal
+from ptx_texts import HEAD, LOADS, kernel, launch, lower, messages, printed, refusal
 from qgpu.ir import Function
 from qgpu.ir.interpreter import Fault, interpret
 from qgpu.ir.verifier import verify
@@ -100,6 +100,73 @@ def test_an_undefined_register_is_undefined_on_its_path_alone() -> None:
     )
     assert "%1 = undef : i32" in lines
     assert "%2 = phi [%1, entry], [i32 7, guarded] : i32" in lines
+
+
+def switch(count: int, targets: str, guard: str = "") -> str:
+    """A kernel that goes to the label that n chooses; each case stores its number."""
+    cases = "".join(f"C{i}: mov.u32 %r3, {i}; bra END;" for i in range(count))
+    return f"""
+    mov.u32 %r3, 99;
+    ts: .branchtargets {targets};
+    {guard} brx.idx %r1, ts;
+    bra END;
+    {cases}
+    END: st.global.u32 [%l2], %r3;
+    """
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 16])
+def test_an_indexed_branch(count: int) -> None:
+    body = switch(count, ", ".join(f"C{i}" for i in range(count)))
+    assert [launch(body, n=n)[0] for n in range(count)] == list(range(count))
+
+
+def test_an_indexed_branch_to_few_labels() -> None:
+    body = switch(2, "C0, C0, C1, C0, C1, C1, C1, C0")
+    assert [launch(body, n=n)[0] for n in range(8)] == [0, 0, 1, 0, 1, 1, 1, 0]
+    assert sum(line.startswith("condbr") for line in printed(LOADS + switch(2, "C0, C0, C0, C1"))) == 2
+
+
+def test_a_guarded_indexed_branch() -> None:
+    body = "setp.lt.u32 %p1, %r1, 2;" + switch(2, "C1, C0", "@%p1")
+    assert [launch(body, n=n)[0] for n in range(3)] == [1, 0, 99]
+
+
+@pytest.mark.parametrize("body", ["brx.idx %r1, nowhere;", "brx.idx %r1;", "L: brx.idx %r1, L;"])
+def test_indexed_branches_that_are_refused(body: str) -> None:
+    assert messages(body) == ["brx.idx takes an index and the name of a .branchtargets list"]
+
+
+def test_labels_belong_to_their_scope() -> None:
+    """Inlined assembly repeats labels in braces of its own, and goes to those around it."""
+    body = """
+    mov.u32 %r2, 0;
+    { AGAIN: add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 3; @%p1 bra AGAIN; }
+    { AGAIN: add.u32 %r2, %r2, 10; setp.lt.u32 %p1, %r2, 30; @%p1 bra AGAIN; bra OUT; }
+    mov.u32 %r2, 0;
+    OUT: st.global.u32 [%l2], %r2;
+    """
+    assert launch(body)[0] == 33
+
+
+def test_a_label_of_an_inner_scope_is_not_seen() -> None:
+    assert messages("bra IN; { IN: }") == ["the branch target is not a label of this kernel"]
+
+
+def test_flow_that_enters_a_loop_in_two_places() -> None:
+    body = """
+    mov.u32 %r2, 0; setp.eq.u32 %p1, %r1, 0; @%p1 bra SECOND;
+    FIRST: add.u32 %r2, %r2, 1;
+    SECOND: add.u32 %r2, %r2, 10; setp.lt.u32 %p2, %r2, 25; @%p2 bra FIRST;
+    st.global.u32 [%l2], %r2;
+    """
+    assert launch(body, n=0)[0] == 32
+    assert launch(body, n=1)[0] == 33
+
+
+def test_vector_registers() -> None:
+    body = ".reg .v2 .u32 v; mov.u32 v.x, 5; add.u32 v.y, v.x, 1; st.global.v2.u32 [%l2], {v.y, v.x};"
+    assert launch(body)[:2] == [6, 5]
 
 
 # ---------------------------------------------------------------------- memory

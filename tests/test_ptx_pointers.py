@@ -1,4 +1,4 @@
-"""Pointers of PTX, which are numbers there: which values are addresses, of what, and what may be done with them."""
+"""Pointers of PTX, which are numbers there: which values are addresses, of what, and for what use."""
 
 import numpy as np
 import pytest
@@ -325,7 +325,10 @@ def test_a_list_in_a_local_array() -> None:
         """struct Node { int value; Node *next; };
         extern "C" __global__ void k(int *out, int n) {
             Node nodes[4];
-            for (int i = 0; i < 4; i++) { nodes[i].value = n * i; nodes[i].next = i < 3 ? &nodes[i + 1] : nullptr; }
+            for (int i = 0; i < 4; i++) {
+                nodes[i].value = n * i;
+                nodes[i].next = i < 3 ? &nodes[i + 1] : nullptr;
+            }
             int s = 0;
             for (Node *p = &nodes[n & 1]; p; p = p->next) s = s * 10 + p->value;
             *out = s;

@@ -79,11 +79,12 @@ def test_variables_of_one_name_in_two_scopes() -> None:
 
 
 def test_variables_of_functions() -> None:
-    """A function's shared and global variables are the same in each call; its local array is too, one after another."""
+    """A function's global variables are the same in each call."""
     function = """.func (.param .b32 out) next(.param .b32 x)
     { .reg .b32 %r<4>; .global .u32 count = 10; .local .u32 l[2]; .reg .b64 %l1;
     ld.param.u32 %r1, [x]; st.local.u32 [l+4], %r1; ld.global.u32 %r2, [count]; add.u32 %r2, %r2, 1;
-    st.global.u32 [count], %r2; ld.local.u32 %r3, [l+4]; add.u32 %r3, %r3, %r2; st.param.b32 [out], %r3; ret; }
+    st.global.u32 [count], %r2; ld.local.u32 %r3, [l+4]; add.u32 %r3, %r3, %r2; st.param.b32 [out], %r3;
+    ret; }
     """
     body = "call (%r2), next, (100); call (%r3), next, (200); st.global.v2.u32 [%l2], {%r2, %r3};"
     assert launch(body, declarations=function)[:2] == [111, 212]
@@ -106,7 +107,8 @@ def test_dynamic_shared_memory() -> None:
         (".global .texref v", "it needs texture or surface memory"),
         (".global .u32 v[2] = {1, 2, 3}", "its initial value has 12 bytes where it has 8"),
         (".global .u32 v[67108864]", "it has 268435456 bytes; at most 16777216 are supported"),
-        (".global .u64 v[2] = {0, w}", "its initial value holds the address 'w', which is known at launch alone"),
+        (".global .u64 v[2] = {0, w}",
+         "its initial value holds the address 'w', which is known at launch alone"),
         (".global .u64 v = generic(w)+4",
          "its initial value holds the address 'generic(w)+4', which is known at launch alone"),
     ],
@@ -189,7 +191,8 @@ def test_printf_of_two_strings_one_after_the_other() -> None:
     ],
 )
 def test_conversions_that_are_refused(format_: str, message: str) -> None:
-    body = """.local .align 8 .b8 args[8]; mov.u64 %l3, args; cvta.local.u64 %l4, %l3; st.local.u64 [%l3], %l1;"""
+    body = ".local .align 8 .b8 args[8]; mov.u64 %l3, args; cvta.local.u64 %l4, %l3;"
+    body += "st.local.u64 [%l3], %l1;"
     assert messages(LOADS + body + print_call("%l4"), declarations=PRINT + text_of(format_)) == [message]
 
 

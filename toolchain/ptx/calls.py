@@ -1,7 +1,8 @@
 """Device functions: which one a call means, and what its parameters stand for at one call.
 
-Calls are inlined. A parameter or result in parameter memory is the very memory that the caller passes; one that
-the caller passes as a register, or that the function declares as one, is copied before or after the body.
+Calls are inlined. A parameter or result in parameter memory is the very memory that the caller passes; one
+that the caller passes as a register, or that the function declares as one, is copied before or after the
+body.
 """
 
 from collections.abc import Iterable, Iterator

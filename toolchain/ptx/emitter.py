@@ -33,7 +33,7 @@ from qgpu.toolchain.ptx.explain import explain
 from qgpu.toolchain.ptx.names import Register, byte_size, type_width
 from qgpu.toolchain.ptx.places import Places
 from qgpu.toolchain.ptx.pointer_flow import variable_of
-from qgpu.toolchain.ptx.pointers import GENERIC, NullClass, Pointers
+from qgpu.toolchain.ptx.pointer_targets import GENERIC, NullClass, Pointers
 from qgpu.toolchain.ptx.rule import MEMORY, RESULT, Rule
 from qgpu.toolchain.ptx.special_registers import read_special, why_absent
 from qgpu.toolchain.ptx.ssa import Node
@@ -226,7 +226,7 @@ class Emitter:
         return [self.pointers.type(node) for node in self._writes.values()]
 
     def before(self) -> Iterator[Site]:
-        """The instructions that run before the current one, the last first, as far as there is but one way."""
+        """The instructions that run before the current one, the last first, where there is but one way."""
         return self._before(self._site)
 
     def initial_bytes(self, variable: ast.Variable) -> bytes | None:
@@ -238,7 +238,7 @@ class Emitter:
         return self._read(role, operand, type_)
 
     def as_type(self, value: Value, type_: Type) -> Value:
-        """A pointer typed as of another space, by way of the generic one if need be; else the value itself."""
+        """A pointer typed as of another space, by way of the generic one if need be; numbers as they are."""
         if value.type is type_ or not isinstance(value.type, PtrType) or not isinstance(type_, PtrType):
             return value
         if GENERIC not in (value.type.space, type_.space):
@@ -246,7 +246,7 @@ class Emitter:
         return self.builder.emit("ptrcast", value, type=type_)
 
     def null(self, shared: NullClass, type_: PtrType) -> Value:
-        """The null pointer of a class: far outside of the first buffer or array that its pointers may point to."""
+        """The null pointer of a class, which lies far outside of the first thing it may point to."""
         target = next(iter(shared.targets), None)
         if target is not None and target.variable is not None:
             base = self._address_of(target.variable)

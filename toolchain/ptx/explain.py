@@ -7,7 +7,7 @@ from qgpu.toolchain.ptx import ast
 from qgpu.toolchain.ptx.passing import ARGUMENT
 from qgpu.toolchain.ptx.places import Places
 from qgpu.toolchain.ptx.pointer_flow import carriers
-from qgpu.toolchain.ptx.pointers import Pointers, Target
+from qgpu.toolchain.ptx.pointer_targets import Pointers, Target
 from qgpu.toolchain.ptx.printer import instruction_text
 from qgpu.toolchain.ptx.ssa import Definition, Node, Phi, Undefined
 
@@ -62,8 +62,8 @@ def _loaded(targets: list[Target]) -> str:
     buffers = [target.name for target in targets if not target.holds_pointers]
     if buffers:
         return (
-            f"it is loaded from the buffer '{buffers[0]}', and a buffer holds no pointers that the machine could "
-            "follow; pass what it points to as a parameter, or keep an index instead of the pointer"
+            f"it is loaded from the buffer '{buffers[0]}', and a buffer holds no pointers that the machine "
+            "could follow; pass what it points to as a parameter, or keep an index instead of the pointer"
         )
     names = ", ".join(f"'{target.name}'" for target in targets) or "memory"
     return f"it is loaded from {names}, where no pointer is stored"

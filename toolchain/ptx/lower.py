@@ -18,7 +18,8 @@ from qgpu.toolchain.ptx.names import Passed, Register, Scope, is_structure
 from qgpu.toolchain.ptx.passing import ARGUMENT, Component, pass_in_registers
 from qgpu.toolchain.ptx.places import Places
 from qgpu.toolchain.ptx.pointer_rules import pointer_lowering
-from qgpu.toolchain.ptx.pointers import Pointers, infer_pointers
+from qgpu.toolchain.ptx.pointer_targets import Pointers
+from qgpu.toolchain.ptx.pointers import infer_pointers
 from qgpu.toolchain.ptx.rule import Rule
 from qgpu.toolchain.ptx.rules import find_rule, is_plain_transfer, what_it_needs
 from qgpu.toolchain.ptx.ssa import Accesses, Node, Phi, Undefined, Values, build_values
@@ -287,8 +288,8 @@ class _EntryLowering:
 def _declare(kernel: _Kernel) -> Function:
     """The function without blocks: its parameters, and the launch limits of its directives.
 
-    Where a parameter is passed in parts, `parameters` lists the declared ones: `a, s[24], n`; the parts of `s`
-    are the arguments `s.0`, `s.8` and so on, by their first byte.
+    Where a parameter is passed in parts, `parameters` lists the declared ones: `a, s[24], n`; the parts of
+    `s` are the arguments `s.0`, `s.8` and so on, by their first byte.
     """
     entry = kernel.entry
     arguments = [(part.name, _argument_type(part, kernel)) for part in kernel.components]
@@ -308,8 +309,8 @@ def _parameter_text(parameter: ast.Parameter) -> str:
 def _argument_type(component: Component, kernel: _Kernel) -> Type:
     """The type of an argument.
 
-    A parameter that is as wide as a pointer and never loaded counts as one: compilers drop the load of an unused
-    parameter, and callers should be able to pass what the source declares.
+    A parameter that is as wide as a pointer and never loaded counts as one: compilers drop the load of an
+    unused parameter, and callers should be able to pass what the source declares.
     """
     space = kernel.pointers.arguments.get(component)
     if space is not None:
@@ -321,7 +322,7 @@ def _argument_type(component: Component, kernel: _Kernel) -> Type:
 
 
 def _remove_dead(function: Function) -> None:
-    """Remove addresses of arrays that nothing uses, and the arrays without uses of a constant initial value."""
+    """Remove addresses that nothing uses, and arrays with an initial value whose address is not taken."""
     for block in function.blocks:
         for instruction in list(block.instructions):
             if instruction.op == "addrof" and not instruction.uses:

@@ -1,9 +1,9 @@
 """Parameter memory to registers: what kernels and calls pass, taken apart into the pieces that are accessed.
 
-Memory that a call passes is cut into its smallest pieces, a register each: a store writes the pieces it covers, a
-load puts its value together from them. A kernel's parameter is one register where it is a number or a pointer; of
-a structure or array each part that is loaded is one. Memory whose address is used as a number becomes an array of
-the thread's own.
+Memory that a call passes is cut into its smallest pieces, a register each: a store writes the pieces it
+covers, a load puts its value together from them. A kernel's parameter is one register where it is a number
+or a pointer; of a structure or array each part that is loaded is one. Memory whose address is used as a
+number becomes an array of the thread's own.
 """
 
 from collections.abc import Iterator

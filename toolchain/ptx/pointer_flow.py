@@ -21,13 +21,17 @@ LOW_BITS = 8
 _POINTER_WIDTHS = (32, 64)
 _MERGES = ("selp", "slct", "min", "max")
 _COMPARES = ("setp", "set")
+_COPIES = ("mov", "st", "ld", "cvta")
 _NO_CARRIERS = (*_COMPARES, "st", "red")
 _NUMBERS = ("mul", "mad", "shl", "shr", "div", "rem", "neg", "not", "popc", "clz", "bfe", "bfi", "shf", "cvt")
 
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """A load or store of 64 bits that may move a pointer: the address operand, a value, and its number in a vector."""
+    """An element of a load or store of 64 bits each, which may be a pointer.
+
+    `value` is the node loaded or stored, `displacement` the bytes before the element in a vector.
+    """
 
     site: Site
     value: Node | None
@@ -93,6 +97,16 @@ class Flow:
             elif not loads:
                 source = self.values.reads[site].get(register) if register is not None else None
                 self.stores.append(Access(site, source, element, index * size))
+
+    def is_zero(self, node: Node, depth: int = 16) -> bool:
+        """Whether a node is the number 0, as instructions copy it, which may be a null pointer."""
+        if not isinstance(node, Definition) or node.site.instruction.opcode not in _COPIES or depth == 0:
+            return False
+        source = node.site.instruction.operands[1]
+        if isinstance(source, ast.Integer):
+            return source.value == 0
+        sources = self.sources[node]
+        return len(sources) == 1 and node not in self.loads and self.is_zero(sources[0], depth - 1)
 
     def stores_of(self, site: Site) -> list[Access]:
         """The elements of a store of 64 bits each, in order; none of another instruction."""
@@ -212,11 +226,9 @@ def is_comparison(site: Site) -> bool:
     return site.instruction.opcode in _COMPARES
 
 
-def is_zero(node: Node) -> bool:
-    """Whether a node is the number 0 as an instruction moves it, which may be a null pointer."""
-    if not isinstance(node, Definition) or node.site.instruction.opcode not in ("mov", "st", "ld"):
-        return False
-    return any(isinstance(o, ast.Integer) and o.value == 0 for o in node.site.instruction.operands[1:2])
+def has_zero_operand(site: Site) -> bool:
+    """Whether an instruction has 0 as one of its first two sources."""
+    return any(isinstance(o, ast.Integer) and o.value == 0 for o in site.instruction.operands[1:3])
 
 
 def variable_of(operand: ast.Operand, site: Site) -> ast.Variable | None:

@@ -1,7 +1,8 @@
 """What instructions do with operands that are pointers, in place of what they do with numbers.
 
-A pointer is a buffer and an offset. Numbers can be added to it; two pointers into one buffer can be subtracted and
-compared; and what depends on the address modulo 2^LOW_BITS alone can be computed, as alignment checks do.
+A pointer is a buffer and an offset. Numbers can be added to it; two pointers into one buffer can be
+subtracted and compared; and what depends on the address modulo 2^LOW_BITS alone can be computed, as
+alignment checks do.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from qgpu.toolchain.ptx import ast
 from qgpu.toolchain.ptx.alignment import alignment
 from qgpu.toolchain.ptx.emitter import Emitter
 from qgpu.toolchain.ptx.pointer_flow import LOW_BITS, constant_operand
-from qgpu.toolchain.ptx.pointers import GENERIC
+from qgpu.toolchain.ptx.pointer_targets import GENERIC
 from qgpu.toolchain.ptx.rule import MEMORY, RESULT
 from qgpu.toolchain.ptx.ssa import Node
 
@@ -33,7 +34,7 @@ def pointer_lowering(x: Emitter) -> Callable[[Emitter], None] | None:
     lower = _LOWERINGS.get(x.site.instruction.opcode)
     if lower is None or (lower in (_load, _store) and not _moves_pointers(x)):
         return None
-    return lower if _has_pointers(x) else None
+    return lower if lower is _convert_address or _has_pointers(x) else None
 
 
 def _moves_pointers(x: Emitter) -> bool:
@@ -132,6 +133,9 @@ def _convert(x: Emitter) -> None:
 def _convert_address(x: Emitter) -> None:
     """cvta: the generic address of a pointer is the same pointer, as is that in its own space."""
     value = x.read("a", x.operand("a"), I64)
+    if isinstance(value, Constant) and value.value == 0:
+        x.define(value)
+        return
     if not isinstance(value.type, PtrType):
         raise x.no_address("a")
     space, known = x.form["space"] or "", value.type.space

@@ -1,7 +1,7 @@
 """Device printf and assert: their constant strings, and the arguments that the caller left in a local array.
 
-vprintf's second argument points to the variable arguments, each at a multiple of its size (CUDA C++ Programming
-Guide, formatted output; the conversions are those of C).
+vprintf's second argument points to the variable arguments, each at a multiple of its size (CUDA C++
+Programming Guide, formatted output; the conversions are those of C).
 """
 
 import re
@@ -11,7 +11,7 @@ from qgpu.ir import I32, I64, Constant, IntType, PtrType, Value
 from qgpu.toolchain.ptx import ast
 from qgpu.toolchain.ptx.cfg import Site
 from qgpu.toolchain.ptx.emitter import Emitter
-from qgpu.toolchain.ptx.pointers import Target
+from qgpu.toolchain.ptx.pointer_targets import Target
 from qgpu.toolchain.ptx.rule import Rule
 from qgpu.toolchain.ptx.system_calls import ASSERT, PRINT
 
@@ -114,7 +114,7 @@ def _stored_string(x: Emitter, part: _Conversion) -> str | None:
     pointers, buffer = x.pointers, x.operand("buffer")
     node = x.node(buffer)
     base = pointers.node_offset(node) if node is not None else None
-    targets = [t for t in pointers.targets.get(node, ())] if node is not None else []
+    targets = list(pointers.targets.get(node, ())) if node is not None else []
     if base is None or part.offset is None or len(targets) != 1:
         return None
     store = _last_store(x, targets[0], base + part.offset)
@@ -124,7 +124,7 @@ def _stored_string(x: Emitter, part: _Conversion) -> str | None:
 
 
 def _last_store(x: Emitter, target: Target, offset: int) -> tuple[Site, ast.Operand] | None:
-    """The store to some bytes that runs last before the current instruction; None where that is not certain."""
+    """The store to some bytes that runs last before the current instruction; None if that is not certain."""
     stores = {id(access.site): access for access in x.pointers.contents(target, offset)}
     for site in x.before():
         if id(site) in stores:

@@ -10,14 +10,15 @@ PRINT, ASSERT = "vprintf", "assertfail"
 
 _HEAP = "it needs a heap; pass a buffer to the kernel, or use an array of fixed size"
 _DEVICE_LAUNCH = "it needs launches from the device; launch the kernel from the host"
+_GRID = "it needs a barrier of the whole grid; split the kernel where it synchronises"
 
 ABSENT = {
     **dict.fromkeys(("malloc", "free", "__nv_aligned_device_malloc", "_Znwm", "_ZdlPv"), _HEAP),
     "cudaGetParameterBufferV2": _DEVICE_LAUNCH,
     "cudaLaunchDeviceV2": _DEVICE_LAUNCH,
     "cudaDeviceSynchronize": _DEVICE_LAUNCH,
-    "cudaCGGetIntrinsicHandle": "it needs a barrier of the whole grid; split the kernel where it synchronises",
-    "cudaCGSynchronize": "it needs a barrier of the whole grid; split the kernel where it synchronises",
+    "cudaCGGetIntrinsicHandle": _GRID,
+    "cudaCGSynchronize": _GRID,
 }
 """What is needed for functions that are declared by CUDA's headers and have no body in PTX."""
 

@@ -1,4 +1,4 @@
-"""Variables of shared, local, global and constant memory as arrays of a function, with their initial bytes."""
+"""Variables of shared, local, global and constant memory as arrays, with their initial bytes."""
 
 import struct
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class Arrays:
         self._arrays: dict[int, tuple[ast.Variable, Array]] = {}
 
     def array(self, variable: ast.Variable) -> Array:
-        """The array of a variable. Raises DiagnosticError where the front end cannot give it its initial value."""
+        """The array of a variable. Raises DiagnosticError where it has no known initial value."""
         if id(variable) not in self._arrays:
             array = self._make(variable)
             self._arrays[id(variable)] = variable, array
