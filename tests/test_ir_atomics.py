@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from qgpu.ir import I32, Function, parse_function, verify
-from qgpu.ir.interpreter import interpret
+from qgpu.ir.interpreter import Fault, interpret
 from qgpu.ir.passes import Linearize, PassError, SerialiseAtomics
 
 KERNEL = """
@@ -154,6 +154,19 @@ def test_rounds_are_as_many_as_changes() -> None:
     memory, out = bytearray(8), bytearray(8 * 32)
     interpret(function, [bytearray(data), memory, bytearray(8), out], (1, 1, 1), (32, 1, 1), max_steps=2500)
     assert memory[0] == 100 and struct.unpack("<I4xI", out[:12]) == (0, 100)
+
+
+def test_an_address_that_is_no_multiple_of_8_is_a_fault() -> None:
+    for offset, aligned in ((0, True), (8, True), (4, False), (6, False)):
+        place = "%where {scale: 8, disp: "
+        text = kernel("max_u", 64, "all", True).replace(f"{place}0", f"{place}{offset}")
+        buffers = [bytearray(32), bytearray(16), bytearray(16), bytearray(8)]
+        if aligned:
+            interpret(serialised(text), buffers)
+            continue
+        with pytest.raises(Fault) as caught:
+            interpret(serialised(text), buffers)
+        assert caught.value.kind == "alignment"
 
 
 def test_less_than_a_word_is_refused() -> None:

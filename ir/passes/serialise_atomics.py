@@ -22,6 +22,7 @@ from qgpu.ir.passes.dead_code import erase_if_dead
 from qgpu.ir.passes.errors import PassError
 from qgpu.ir.passes.lockstep import LaneLoop, Lanes, declare_slot, insert_block
 from qgpu.ir.passes.manager import Pass
+from qgpu.ir.passes.split_wide.memory import aligned_pointer
 
 ZERO, ONE, NOBODY = (constant(I32, number) for number in (0, 1, -1))
 OLD_KNOWN = ("add", "xor")
@@ -92,7 +93,8 @@ class _Atomic:
         pointer, *values = instruction.operands
         addresses = [pointer]
         if instruction.type is I64:
-            addresses.append(builder.ptradd(pointer, ZERO, disp=4))
+            aligned = aligned_pointer(builder, pointer)
+            addresses = [aligned, builder.ptradd(aligned, ZERO, disp=4)]
         operands = [_words(builder, value) for value in values]
         if instruction.type is I64 and self.kind == "add":
             old: Words = self._add_words(builder, addresses, operands[0])
