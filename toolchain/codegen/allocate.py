@@ -20,7 +20,7 @@ from qgpu.toolchain.codegen.tiles import Tile
 _KINDS: tuple[Kind, ...] = ("predicate", "uniform", "thread")
 """The kinds in the order in which they are relieved: a condition that is no predicate needs a word."""
 
-_RESERVES: dict[Kind, int] = {"predicate": 2, "uniform": 2, "thread": 2}
+_RESERVES: dict[Kind, int] = {"predicate": 3, "uniform": 2, "thread": 2}
 """Registers for what is on the way to or from memory, or stands for a guard, of each kind."""
 
 

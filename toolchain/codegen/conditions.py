@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.inline import is_inversion
-from qgpu.toolchain.codegen.nodes import EQUAL, GREATER, LESS, Condition, Node, NodeGuard, Operand, Slot
+from qgpu.toolchain.codegen.nodes import EQUAL, GREATER, LESS, Condition, Node, Operand, Slot
 from qgpu.toolchain.codegen.places import conditions_of, count_users
 from qgpu.toolchain.codegen.regions import Region
 
@@ -47,12 +47,23 @@ def orient_conditions(lowered: Lowered) -> None:
     """Compute negated those conditions that nothing uses as they are."""
     count_users(lowered)
     conditions = {c for region in lowered.regions for c, _ in conditions_of(region)}
+    guarded = _guarded(lowered)
     for region in reversed(lowered.regions):
         for node in reversed(region.nodes):
             if _is_used_negated(node) and _can_invert(node, conditions):
                 _invert(node)
-                _turn_users(node, lowered)
-                count_users(lowered)
+                _turn_users(node, guarded)
+    count_users(lowered)
+
+
+def _guarded(lowered: Lowered) -> dict[Condition, dict[Region | Node, None]]:
+    """The regions and nodes whose guard a condition is in."""
+    found: dict[Condition, dict[Region | Node, None]] = {}
+    for region in lowered.regions:
+        for holder in (region, *region.nodes):
+            for condition, _ in holder.guard or ():
+                found.setdefault(condition, {})[holder] = None
+    return found
 
 
 def _is_used_negated(node: Node) -> bool:
@@ -90,21 +101,22 @@ def _invert(node: Node) -> None:
         _invert(operand)
 
 
-def _turn_users(inverted: Node, lowered: Lowered) -> None:
+def _turn_users(inverted: Node, guarded: dict[Condition, dict[Region | Node, None]]) -> None:
     """Let guards read an inverted condition the other way, and read it where its negation was read."""
-    negations = set(inverted.users)
-
-    def turned(guard: NodeGuard) -> NodeGuard:
-        return tuple(_turned(condition, polarity, inverted, negations) for condition, polarity in guard)
-
-    for region in lowered.regions:
-        region.guard = turned(region.guard)
-        for node in region.nodes:
-            node.guard = None if node.guard is None else turned(node.guard)
-            operands = node.expression.operands
-            if any(operand in negations for operand in operands):
-                new = (inverted if operand in negations else operand for operand in operands)
-                node.expression = node.expression.with_operands(*new)
+    negations = dict(inverted.users)
+    holders = {holder: None for c in (inverted, *negations) for holder in guarded.get(c, ())}
+    for holder in holders:
+        guard = holder.guard or ()
+        holder.guard = tuple(_turned(c, polarity, inverted, negations) for c, polarity in guard)
+    guarded[inverted] = holders
+    for negation in negations:
+        for user in negation.users:
+            operands = user.expression.operands
+            user.expression = user.expression.with_operands(
+                *(inverted if o in negations else o for o in operands)
+            )
+            inverted.users[user] = None
+        inverted.users.pop(negation)
 
 
 def _turned(

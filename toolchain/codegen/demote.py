@@ -14,6 +14,9 @@ from qgpu.toolchain.codegen.registers import Guard, GuardLiteral, Register
 from qgpu.toolchain.codegen.splicing import leaders, splice, then
 from qgpu.toolchain.codegen.tiles import Tile, routed
 
+_KEPT = 2
+"""Predicates that stand for guards and are kept for later ones."""
+
 
 @dataclass(frozen=True)
 class _Known:
@@ -89,7 +92,7 @@ class Demoter:
         predicate = Register("predicate", "guard")
         self.temporaries.add(predicate)
         steps = list(self._conjunction(order, others, predicate, tile))
-        self._known.append(_Known(predicate, rest, frozenset(others)))
+        self._known = [*self._known[1 - _KEPT :], _Known(predicate, rest, frozenset(others))]
         tile.guard = (*others, GuardLiteral(predicate, True))
         return steps
 

@@ -8,13 +8,15 @@ from qgpu.ir import Function, Module
 from qgpu.toolchain.codegen.allocate import allocate
 from qgpu.toolchain.codegen.conditions import orient_conditions, test_differences
 from qgpu.toolchain.codegen.emission import emit_kernel
+from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.flow import Linker
 from qgpu.toolchain.codegen.guards import shorten_guards
 from qgpu.toolchain.codegen.limits import limits_of
 from qgpu.toolchain.codegen.lowering import lower
 from qgpu.toolchain.codegen.places import Decisions, RetryError, place
-from qgpu.toolchain.codegen.schedule import Scheduler
-from qgpu.toolchain.codegen.selection import Selector
+from qgpu.toolchain.codegen.regions import Region
+from qgpu.toolchain.codegen.schedule import schedule
+from qgpu.toolchain.codegen.selection import Draft, Selector
 from qgpu.toolchain.codegen.selections import sink_operations
 from qgpu.toolchain.codegen.tiles import Tile
 
@@ -42,18 +44,22 @@ def generate_kernel(
     orient_conditions(lowered)
     shorten_guards(lowered)
     sink_operations(lowered)
+    ordered = _ordered(lowered, machine)
+    tiles: list[Tile] = Linker(lowered, ordered).run()
+    limits = limits_of(machine, int(function.attrs.get("max_threads", 0)), max_registers)
+    allocation = allocate(tiles, lowered, limits)
+    return emit_kernel(lowered, tiles, allocation, machine)
+
+
+def _ordered(lowered: Lowered, machine: MachineDescription) -> dict[Region, list[Draft]]:
+    """The blocks of every region in order: places, selection and scheduling until no decision changes."""
     decisions = Decisions()
     while True:
         places = place(lowered, decisions)
         try:
             selection = Selector(lowered, places, decisions, machine).run()
-            ordered = {
-                region: Scheduler(region, drafts, places, decisions).run()
-                for region, drafts in selection.drafts.items()
-            }
         except RetryError:
             continue
-        tiles: list[Tile] = Linker(lowered, ordered).run()
-        limits = limits_of(machine, int(function.attrs.get("max_threads", 0)), max_registers)
-        allocation = allocate(tiles, lowered, limits)
-        return emit_kernel(lowered, tiles, allocation, machine)
+        ordered = schedule(selection, places, decisions)
+        if ordered is not None:
+            return ordered

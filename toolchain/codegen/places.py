@@ -19,6 +19,10 @@ Lanes = frozenset[tuple[Condition, bool]]
 """The lanes for which all of these conditions hold."""
 
 
+_MANY = 24
+"""A slot that has changed for more sets of lanes than this is taken to have changed for all."""
+
+
 class RetryError(Exception):
     """A decision was added that changes where results are placed."""
 
@@ -216,9 +220,9 @@ class _Readers:
             if current is region:
                 continue
             known = reached.get(current)
-            if known is not None and lanes <= known:
+            if known is not None and (lanes <= known or frozenset() in known):
                 continue
-            reached[current] = (known or set()) | lanes
+            reached[current] = _joined(known or set(), lanes)
             leaving = {self._forget(member, current) for member in reached[current]}
             if (current, slot) in self._sets:
                 leaving.add(guard_lanes(current, slot))
@@ -228,6 +232,12 @@ class _Readers:
     def _forget(self, lanes: Lanes, region: Region) -> Lanes:
         """Conditions that a region computes anew say nothing of the lanes before it."""
         return frozenset(literal for literal in lanes if literal[0] not in self._changes[region])
+
+
+def _joined(known: set[Lanes], more: set[Lanes]) -> set[Lanes]:
+    """The union of sets of lanes; of many, all lanes."""
+    union = known | more
+    return union if len(union) <= _MANY else {frozenset()}
 
 
 def guard_lanes(region: Region, slot: Slot) -> Lanes:

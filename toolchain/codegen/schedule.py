@@ -17,7 +17,7 @@ from qgpu.toolchain.codegen.nodes import Condition, Node, NodeGuard, Slot
 from qgpu.toolchain.codegen.places import Decisions, Places, RetryError, overlap
 from qgpu.toolchain.codegen.refuse import refuse
 from qgpu.toolchain.codegen.regions import Region
-from qgpu.toolchain.codegen.selection import Draft, narrowing_set
+from qgpu.toolchain.codegen.selection import Draft, Selection, narrowing_set
 
 
 @dataclass(eq=False)
@@ -26,6 +26,21 @@ class _Writes:
 
     sets: list[Node]
     drafts: list[list[Draft]]
+
+
+def schedule(selection: Selection, places: Places, decisions: Decisions) -> dict[Region, list[Draft]] | None:
+    """Order the drafts of all regions; None where decisions had to be added.
+
+    Raises:
+        DiagnosticError: there is no order of a region, and no demand is left to take away.
+    """
+    ordered: dict[Region, list[Draft]] = {}
+    for region, drafts in selection.drafts.items():
+        try:
+            ordered[region] = Scheduler(region, drafts, places, decisions).run()
+        except RetryError:
+            continue
+    return ordered if len(ordered) == len(selection.drafts) else None
 
 
 class Scheduler:

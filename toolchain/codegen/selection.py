@@ -91,13 +91,20 @@ class Selector:
         self.read: set[Node] = set()
         self.read_slots = _slots_read_as_data(lowered)
         self.constants: dict[int, Register] = {}
+        self.misplaced = False
 
     def run(self) -> Selection:
-        """Cover all regions, the last first, so that all readers of a node come before it."""
+        """Cover all regions, the last first, so that all readers of a node come before it.
+
+        Raises:
+            RetryError: nodes were changed into ones that need predicates, which have no place yet.
+        """
         selection = Selection()
         self._need_conditions()
         for region in reversed(self.lowered.regions):
             selection.drafts[region] = self._cover(region)
+        if self.misplaced:
+            raise RetryError
         return selection
 
     def constant(self, number: int) -> Register:
@@ -124,10 +131,11 @@ class Selector:
             if node in self.covered or not self._is_root(node, owner):
                 continue
             if join_condition(node, region, self.places.computed, self.owners):
-                raise RetryError
+                self.misplaced = True
+                continue
             draft = self._best(self._started(node), region)
             if draft.routing is None or prefers_overwriting(node, self.places.computed):
-                pending += split(node, region)
+                pending += self._split(node, region)
                 continue
             self.covered.update(draft.covers)
             self._read_leaves(draft)
@@ -138,6 +146,14 @@ class Selector:
                 draft = replace(draft, branch=region.branch)
             drafts.append(draft)
         return drafts[::-1]
+
+    def _split(self, node: Node, region: Region) -> list[Node]:
+        """Split a node; returns what is to be covered now."""
+        steps = split(node, region)
+        if node.over is None:
+            return steps
+        self.misplaced = True
+        return []
 
     def _read_leaves(self, draft: Draft) -> None:
         """Note what a block reads: through nodes computed twice, more than its root did at first."""

@@ -11,7 +11,6 @@ from dataclasses import replace
 from qgpu.toolchain.codegen.addresses import sum_of
 from qgpu.toolchain.codegen.arithmetic import logic, total
 from qgpu.toolchain.codegen.nodes import Access, Arg, Expression, Node, Term, word
-from qgpu.toolchain.codegen.places import RetryError
 from qgpu.toolchain.codegen.refuse import refuse
 from qgpu.toolchain.codegen.regions import Region, folded
 from qgpu.toolchain.codegen.registers import Register
@@ -21,9 +20,10 @@ from qgpu.toolchain.codegen.selections import overwrite, step_of
 def split(node: Node, region: Region) -> list[Node]:
     """Replace a node by steps; returns the new nodes and then the changed one, all in the region.
 
+    A selection becomes a node over another, under a guard whose predicate has no place yet.
+
     Raises:
         DiagnosticError: there are no such steps.
-        RetryError: the steps need a predicate that has no place yet.
     """
     if node.expression.op == "select":
         steps = overwrite(node, region)
@@ -38,8 +38,6 @@ def split(node: Node, region: Region) -> list[Node]:
     position = region.nodes.index(node)
     region.nodes[position:position] = steps
     _recount(region)
-    if node.expression.op == "select" or node.over:
-        raise RetryError
     return [*steps, node]
 
 
