@@ -25,7 +25,6 @@ from qgpu.runtime.arguments import (
     argument_values,
     check_arguments,
     launch_argument,
-    parse_argument,
     updated,
 )
 from qgpu.runtime.bench_command import bench_command
@@ -37,6 +36,7 @@ from qgpu.runtime.launch import MAX_TOKENS, DifferenceError, Outcome, run
 from qgpu.runtime.programs import choose_kernel, open_ir, open_program
 from qgpu.runtime.progress import progress
 from qgpu.runtime.results import argument_lines, fault_diagnostic, outcome_object, step_line, summary
+from qgpu.runtime.structures import Structure, parse_given, spread
 from qgpu.toolchain.diagnostics import failure, reporting
 
 _PROGRAM = "qgpu"
@@ -121,7 +121,13 @@ def objdump_command(file: str) -> None:
     metavar="BYTES",
     help="Shared memory beyond what the kernel declares.",
 )
-@click.option("--arg", "specs", metavar="SPEC", multiple=True, help=f"An argument, in order: {FORMS}.")
+@click.option(
+    "--arg",
+    "specs",
+    metavar="SPEC",
+    multiple=True,
+    help=f"An argument, in order: {FORMS}, bytes:HEX (a structure).",
+)
 @click.option(
     "--backend", type=click.Choice(list(BACKENDS)), default="weights", show_default=True, help=_BACKEND_HELP
 )
@@ -175,21 +181,22 @@ def run_command(
     if backend == "sparse" and dtype != "float32":
         raise click.UsageError("--backend sparse computes in float32.")
     with _refusing():
-        arguments = _arguments(specs)
+        given = _arguments(specs)
         if backend == "ir":
-            _run_ir(file, kernel, grid, block, arguments, shared, as_json)
+            _run_ir(file, kernel, grid, block, given, shared, as_json)
             return
         program = _program(file, machine, model, kernel)
         chosen = choose_kernel(program, kernel)
+        arguments = spread(chosen, given)
         check_arguments(chosen, arguments)
         launch = _launch(program, chosen, grid, block, arguments, shared)
         outcome = _run(launch, _Engine(backend, model, dtype, device), check, max_tokens, trace)
         _print(outcome, chosen, arguments, as_json)
 
 
-def _arguments(specs: tuple[str, ...]) -> tuple[Argument, ...]:
+def _arguments(specs: tuple[str, ...]) -> tuple[Argument | Structure, ...]:
     try:
-        return tuple(map(parse_argument, specs))
+        return tuple(map(parse_given, specs))
     except SpecError as error:
         raise click.UsageError(f"--arg: {error}.") from None
 
@@ -220,7 +227,7 @@ def _run_ir(
     kernel: str | None,
     grid: Dim3,
     block: Dim3,
-    arguments: tuple[Argument, ...],
+    given: tuple[Argument | Structure, ...],
     shared: int,
     as_json: bool,
 ) -> None:
@@ -229,6 +236,7 @@ def _run_ir(
     from qgpu.runtime.ir_run import ir_fault_diagnostic, run_ir, signature
 
     function = open_ir(file, kernel)
+    arguments = spread(signature(function), given)
     printed: list[str] = []
     show = printed.append if as_json else functools.partial(click.echo, nl=False)
     try:
