@@ -10,7 +10,8 @@ __device__ T reverse(T x)
     return result;
 }
 
-extern "C" __global__ void bit_reverse(const unsigned long long *in, unsigned long long *wide, unsigned *narrow,
+extern "C" __global__ void bit_reverse(const unsigned long long *in, unsigned long long *wide,
+                                       unsigned *narrow,
                                        unsigned short *half, unsigned char *byte, unsigned *swapped)
 {
     int i = threadIdx.x;

@@ -1,5 +1,6 @@
 // Bytes put together by __byte_perm with selectors that threads compute.
-extern "C" __global__ void byte_permute(const unsigned *a, const unsigned *b, const unsigned *selectors, unsigned *out)
+extern "C" __global__ void byte_permute(const unsigned *a, const unsigned *b, const unsigned *selectors,
+                                        unsigned *out)
 {
     int i = threadIdx.x;
     unsigned permuted = __byte_perm(a[i], b[i], selectors[i]);

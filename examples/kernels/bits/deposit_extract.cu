@@ -23,7 +23,8 @@ __device__ unsigned deposit(unsigned value, unsigned mask)
     return result;
 }
 
-extern "C" __global__ void deposit_extract(const unsigned *values, const unsigned *masks, unsigned *packed, unsigned *spread)
+extern "C" __global__ void deposit_extract(const unsigned *values, const unsigned *masks, unsigned *packed,
+                                           unsigned *spread)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     packed[i] = extract(values[i], masks[i]);

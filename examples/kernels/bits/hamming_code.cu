@@ -2,11 +2,13 @@
 __device__ unsigned encode(unsigned data)
 {
     unsigned d0 = data & 1, d1 = data >> 1 & 1, d2 = data >> 2 & 1, d3 = data >> 3 & 1;
-    unsigned word = (d0 ^ d1 ^ d3) | (d0 ^ d2 ^ d3) << 1 | d0 << 2 | (d1 ^ d2 ^ d3) << 3 | d1 << 4 | d2 << 5 | d3 << 6;
+    unsigned word = (d0 ^ d1 ^ d3) | (d0 ^ d2 ^ d3) << 1 | d0 << 2;
+    word |= (d1 ^ d2 ^ d3) << 3 | d1 << 4 | d2 << 5 | d3 << 6;
     return word | (__popc(word) & 1) << 7;
 }
 
-extern "C" __global__ void hamming_code(const unsigned char *nibbles, const unsigned char *noise, unsigned char *sent,
+extern "C" __global__ void hamming_code(const unsigned char *nibbles, const unsigned char *noise,
+                                        unsigned char *sent,
                                         unsigned char *received, signed char *state)
 {
     int i = threadIdx.x;

@@ -35,5 +35,6 @@ extern "C" __global__ void popcount_ways(const unsigned *in, int *counts, int *a
     unsigned x = in[threadIdx.x];
     int n = __popc(x);
     counts[threadIdx.x] = n;
-    agree[threadIdx.x] = 1 + (by_kernighan(x) == n) + (by_halves(x) == n) + (by_modulus(x) == n) + (by_table(x) == n);
+    int same = (by_kernighan(x) == n) + (by_halves(x) == n) + (by_modulus(x) == n) + (by_table(x) == n);
+    agree[threadIdx.x] = 1 + same;
 }

@@ -1,4 +1,5 @@
-// The S-box of AES from its definition, inverses in GF(2^8) and an affine map, and the mixing of columns with it.
+// The S-box of AES from its definition, inverses in GF(2^8) and an affine map, and the mixing of columns with
+// it.
 __device__ unsigned char multiply(unsigned char a, unsigned char b)
 {
     unsigned char product = 0;
@@ -26,6 +27,10 @@ extern "C" __global__ void aes_sbox(unsigned char *sbox, const uchar4 *columns, 
     }
     __syncthreads();
     uchar4 c = columns[t], s = make_uchar4(sbox[c.x], sbox[c.y], sbox[c.z], sbox[c.w]);
-    mixed[t] = make_uchar4(multiply(2, s.x) ^ multiply(3, s.y) ^ s.z ^ s.w, s.x ^ multiply(2, s.y) ^ multiply(3, s.z) ^ s.w,
-                           s.x ^ s.y ^ multiply(2, s.z) ^ multiply(3, s.w), multiply(3, s.x) ^ s.y ^ s.z ^ multiply(2, s.w));
+    uchar4 m;
+    m.x = multiply(2, s.x) ^ multiply(3, s.y) ^ s.z ^ s.w;
+    m.y = s.x ^ multiply(2, s.y) ^ multiply(3, s.z) ^ s.w;
+    m.z = s.x ^ s.y ^ multiply(2, s.z) ^ multiply(3, s.w);
+    m.w = multiply(3, s.x) ^ s.y ^ s.z ^ multiply(2, s.w);
+    mixed[t] = m;
 }

@@ -7,7 +7,8 @@ __device__ __forceinline__ unsigned rotl(unsigned x, int n) { return __funnelshi
     a += b; d = rotl(d ^ a, 8);                                                                    \
     c += d; b = rotl(b ^ c, 7)
 
-extern "C" __global__ void chacha20(const unsigned *key, const unsigned *nonce, unsigned counter, unsigned *data, int words)
+extern "C" __global__ void chacha20(const unsigned *key, const unsigned *nonce, unsigned counter,
+                                    unsigned *data, int words)
 {
     unsigned block = blockIdx.x * blockDim.x + threadIdx.x;
     unsigned s[16] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};

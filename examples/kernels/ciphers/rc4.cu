@@ -1,4 +1,5 @@
-// RC4 key streams, a key a thread block, with the state in shared memory and the set-up spread over the block.
+// RC4 key streams, a key a thread block, with the state in shared memory and the set-up spread over the
+// block.
 extern "C" __global__ void rc4(const unsigned char *keys, int key_length, unsigned char *stream, int length)
 {
     __shared__ unsigned char state[256];

@@ -1,4 +1,5 @@
-// Numbers of a fixed width packed into a stream of words by atomic or, across word borders, and unpacked again.
+// Numbers of a fixed width packed into a stream of words by atomic or, across word borders, and unpacked
+// again.
 extern "C" __global__ void bit_pack(const unsigned *values, int n, int width, unsigned *words, unsigned *back)
 {
     int i = threadIdx.x;

@@ -1,5 +1,6 @@
 // Rice codes read from a bit stream of 64-bit words: unary quotients by counting leading ones, then k bits.
-extern "C" __global__ void golomb_rice(const unsigned long long *streams, int words, int k, unsigned *values, int count)
+extern "C" __global__ void golomb_rice(const unsigned long long *streams, int words, int k, unsigned *values,
+                                       int count)
 {
     const unsigned long long *stream = streams + blockIdx.x * words;
     unsigned *out = values + blockIdx.x * count;

@@ -1,7 +1,8 @@
 // Canonical Huffman codes, a stream a thread: the code of a length is compared with the first of that length.
 #define MAX_BITS 8
 
-extern "C" __global__ void huffman_decode(const unsigned char *counts, const unsigned char *symbols, const unsigned *streams,
+extern "C" __global__ void huffman_decode(const unsigned char *counts, const unsigned char *symbols,
+                                          const unsigned *streams,
                                           int words, const int *lengths, unsigned char *out, int room)
 {
     const unsigned *bits = streams + threadIdx.x * words;

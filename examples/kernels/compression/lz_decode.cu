@@ -1,6 +1,7 @@
-// Decoding of a byte stream of literals and copies (a token's high nibble counts literals, its low one a copy's
-// length from four on, a byte for the distance), a stream a thread.
-extern "C" __global__ void lz_decode(const unsigned char *streams, int room_in, const int *sizes, unsigned char *out, int room,
+// Decoding of a byte stream of literals and copies (a token's high nibble counts literals, its low one a
+// copy's length from four on, a byte for the distance), a stream a thread.
+extern "C" __global__ void lz_decode(const unsigned char *streams, int room_in, const int *sizes,
+                                     unsigned char *out, int room,
                                      int *lengths)
 {
     const unsigned char *p = streams + threadIdx.x * room_in, *end = p + sizes[threadIdx.x];

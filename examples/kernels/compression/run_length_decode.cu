@@ -1,5 +1,6 @@
 // Run-length decoding: each thread finds the run of its place by a binary search in the sums of lengths.
-extern "C" __global__ void run_length_decode(const unsigned char *symbols, const int *lengths, int runs, unsigned char *out, int n)
+extern "C" __global__ void run_length_decode(const unsigned char *symbols, const int *lengths, int runs,
+                                             unsigned char *out, int n)
 {
     __shared__ int ends[32];
     if (threadIdx.x == 0) {

@@ -1,5 +1,7 @@
-// Run-length encoding of bytes in one block: run starts by comparison, places by a scan, lengths by differences.
-extern "C" __global__ void run_length_encode(const unsigned char *in, int n, unsigned char *symbols, int *lengths, int *runs)
+// Run-length encoding of bytes in one block: run starts by comparison, places by a scan, lengths by
+// differences.
+extern "C" __global__ void run_length_encode(const unsigned char *in, int n, unsigned char *symbols,
+                                             int *lengths, int *runs)
 {
     __shared__ int place[64], start[65];
     int i = threadIdx.x;

@@ -1,5 +1,6 @@
 // Zigzag and variable-length bytes of differences between neighbours, a row a thread, and the way back.
-extern "C" __global__ void varint(const int *values, int columns, unsigned char *bytes, int room, int *sizes, int *back)
+extern "C" __global__ void varint(const int *values, int columns, unsigned char *bytes, int room, int *sizes,
+                                  int *back)
 {
     int t = threadIdx.x;
     const int *row = values + t * columns;

@@ -1,5 +1,5 @@
-// Atomic operations that the hardware lacks, by loops of compare-and-swap: a product modulo p, a saturating sum of
-// bytes in a word, the minimum of 64-bit pairs by their low half.
+// Atomic operations that the hardware lacks, by loops of compare-and-swap: a product modulo p, a saturating
+// sum of bytes in a word, the minimum of 64-bit pairs by their low half.
 typedef unsigned long long u64;
 
 template <typename T, typename Function>
@@ -13,7 +13,8 @@ __device__ T atomic_update(T *address, Function update)
     return old;
 }
 
-extern "C" __global__ void atomic_by_cas(const unsigned *in, unsigned *product, unsigned *bytes, u64 *pair, unsigned p)
+extern "C" __global__ void atomic_by_cas(const unsigned *in, unsigned *product, unsigned *bytes, u64 *pair,
+                                         unsigned p)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     unsigned x = in[i];

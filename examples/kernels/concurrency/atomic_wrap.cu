@@ -1,4 +1,5 @@
-// Counters that wrap (atomicInc, atomicDec), exchanges, and every bitwise atomic, on words that end the same in any order.
+// Counters that wrap (atomicInc, atomicDec), exchanges, and every bitwise atomic, on words that end the same
+// in any order.
 extern "C" __global__ void atomic_wrap(const unsigned *in, unsigned *words, unsigned long long *wide)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,5 +1,7 @@
-// Sub-warps of eight lanes: broadcasts, rotations and prefix products within them, and swaps between neighbours.
-extern "C" __global__ void broadcast_rows(const int *in, int *first, int *rotated, int *product, long long *swapped)
+// Sub-warps of eight lanes: broadcasts, rotations and prefix products within them, and swaps between
+// neighbours.
+extern "C" __global__ void broadcast_rows(const int *in, int *first, int *rotated, int *product,
+                                          long long *swapped)
 {
     int i = threadIdx.x, lane = i & 7;
     int x = in[i];

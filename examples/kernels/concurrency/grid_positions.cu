@@ -1,5 +1,5 @@
-// Three-dimensional grids and blocks of a shape that the launch must have: every thread's coordinates, by its linear
-// number, and sums over its block and its plane.
+// Three-dimensional grids and blocks of a shape that the launch must have: every thread's coordinates, by its
+// linear number, and sums over its block and its plane.
 extern "C" __global__ void grid_positions(const int *shape, int *linear, int *block_sums, int *plane_counts)
 {
     __shared__ int sum;
@@ -13,10 +13,12 @@ extern "C" __global__ void grid_positions(const int *shape, int *linear, int *bl
         sum = 0;
     __syncthreads();
     int number = block * threads + in_block;
-    linear[number] = (blockIdx.z * blockDim.z + threadIdx.z) * 10000 + (blockIdx.y * blockDim.y + threadIdx.y) * 100 +
-                     blockIdx.x * blockDim.x + threadIdx.x;
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    int y = blockIdx.y * blockDim.y + threadIdx.y;
+    int z = blockIdx.z * blockDim.z + threadIdx.z;
+    linear[number] = z * 10000 + y * 100 + x;
     atomicAdd(&sum, number);
-    atomicAdd(&plane_counts[blockIdx.z * blockDim.z + threadIdx.z], 1);
+    atomicAdd(&plane_counts[z], 1);
     __syncthreads();
     if (in_block == threads - 1)
         block_sums[block] = sum;

@@ -1,5 +1,6 @@
 // A lock that every thread of a warp takes in turn: the holder leaves the loop only after it has let go.
-extern "C" __global__ void spin_lock(int *lock, volatile unsigned *polynomial, const unsigned *terms, unsigned p)
+extern "C" __global__ void spin_lock(int *lock, volatile unsigned *polynomial, const unsigned *terms,
+                                     unsigned p)
 {
     bool done = false;
     int i = blockIdx.x * blockDim.x + threadIdx.x;

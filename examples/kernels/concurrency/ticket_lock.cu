@@ -1,4 +1,5 @@
-// A ticket lock between thread blocks: updates of three words that belong together, in the order of the tickets.
+// A ticket lock between thread blocks: updates of three words that belong together, in the order of the
+// tickets.
 struct TicketLock {
     unsigned next, serving;
 };

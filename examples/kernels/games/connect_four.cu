@@ -1,4 +1,5 @@
-// Connect four on bit boards of seven columns of seven bits: who has four in a line, and the columns that win.
+// Connect four on bit boards of seven columns of seven bits: who has four in a line, and the columns that
+// win.
 __device__ bool four(unsigned long long b)
 {
     const int directions[4] = {1, 7, 6, 8};
@@ -10,7 +11,8 @@ __device__ bool four(unsigned long long b)
     return false;
 }
 
-extern "C" __global__ void connect_four(const ulonglong2 *boards, signed char *winner, unsigned *winning_columns)
+extern "C" __global__ void connect_four(const ulonglong2 *boards, signed char *winner,
+                                        unsigned *winning_columns)
 {
     int i = threadIdx.x;
     unsigned long long first = boards[i].x, second = boards[i].y;

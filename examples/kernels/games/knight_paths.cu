@@ -1,5 +1,7 @@
 // The number of knight's walks of each length from a corner to every square of a board.
-__constant__ signed char jumps[8][2] = {{1, 2}, {2, 1}, {2, -1}, {1, -2}, {-1, -2}, {-2, -1}, {-2, 1}, {-1, 2}};
+__constant__ signed char jumps[8][2] = {
+    {1, 2}, {2, 1}, {2, -1}, {1, -2}, {-1, -2}, {-2, -1}, {-2, 1}, {-1, 2},
+};
 
 extern "C" __global__ void knight_paths(unsigned *walks, int side, int length)
 {

@@ -1,4 +1,5 @@
-// Solutions of the n queens puzzle: the first two queens come from the thread, the rest from a search with bits.
+// Solutions of the n queens puzzle: the first two queens come from the thread, the rest from a search with
+// bits.
 extern "C" __global__ void n_queens_bits(int n, unsigned *solutions)
 {
     int first = blockIdx.x, second = threadIdx.x;

@@ -4,7 +4,8 @@ __device__ bool attack(int r0, int c0, int r1, int c1)
     return c0 == c1 || r1 - r0 == abs(c1 - c0);
 }
 
-extern "C" __global__ void n_queens_boards(const signed char *boards, int n, int *attacks, unsigned char *solved)
+extern "C" __global__ void n_queens_boards(const signed char *boards, int n, int *attacks,
+                                           unsigned char *solved)
 {
     const signed char *board = boards + (blockIdx.x * blockDim.x + threadIdx.x) * n;
     int pairs = 0;

@@ -1,5 +1,6 @@
 // Grundy numbers of subtraction games by the least excluded value, and who wins sums of heaps.
-extern "C" __global__ void nim_grundy(const unsigned char *moves, int n_moves, int heap, unsigned char *grundy,
+extern "C" __global__ void nim_grundy(const unsigned char *moves, int n_moves, int heap,
+                                      unsigned char *grundy,
                                       const unsigned char *games, unsigned char *wins)
 {
     __shared__ unsigned char g[64];

@@ -1,5 +1,5 @@
-// The class of five-card hands, from a straight flush (8) to nothing (0), by unary counts packed into 64 bits, whose sum modulo 15 tells
-// the pairs.
+// The class of five-card hands, from a straight flush (8) to nothing (0), by unary counts packed into 64
+// bits, whose sum modulo 15 tells the pairs.
 extern "C" __global__ void poker_hands(const unsigned char *cards, int *classes, int hands)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

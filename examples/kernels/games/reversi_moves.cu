@@ -1,4 +1,5 @@
-// The moves of Reversi's player on bit boards, by shifts that propagate over the other's stones in eight directions.
+// The moves of Reversi's player on bit boards, by shifts that propagate over the other's stones in eight
+// directions.
 typedef unsigned long long u64;
 
 template <int SHIFT>

@@ -10,7 +10,8 @@ __device__ u64 line_attacks(u64 occupied, u64 piece, u64 mask)
     return (forward ^ __brevll(reverse)) & mask;
 }
 
-extern "C" __global__ void rook_attacks(const unsigned char *squares, const u64 *occupied, u64 *rook, u64 *bishop)
+extern "C" __global__ void rook_attacks(const unsigned char *squares, const u64 *occupied, u64 *rook,
+                                        u64 *bishop)
 {
     int i = threadIdx.x, square = squares[i], file = square & 7, rank = square >> 3;
     u64 piece = 1ull << square, board = occupied[i] & ~piece;

@@ -1,4 +1,5 @@
-// The value of positions of noughts and crosses for the player to move, by minimax with a stack; a position a thread.
+// The value of positions of noughts and crosses for the player to move, by minimax with a stack; a position a
+// thread.
 __device__ int line_of(int a, int b, int c) { return a && a == b && b == c ? a : 0; }
 
 extern "C" __global__ void tic_tac_toe(const unsigned char *positions, signed char *value)

@@ -1,9 +1,11 @@
-// Shortest paths from one source with weights of both signs, edges in parallel; says if a negative cycle is there.
+// Shortest paths from one source with weights of both signs, edges in parallel; says if a negative cycle is
+// there.
 struct Edge {
     int from, to, weight;
 };
 
-extern "C" __global__ void bellman_ford(const Edge *edges, int m, long long *distance, int n, int source, int *negative)
+extern "C" __global__ void bellman_ford(const Edge *edges, int m, long long *distance, int n, int source,
+                                        int *negative)
 {
     const long long far = 1ll << 60;
     for (int v = threadIdx.x; v < n; v += blockDim.x)

@@ -1,5 +1,6 @@
 // Breadth-first search over rows of neighbours, level by level, from one thread block.
-extern "C" __global__ void bfs_frontier(const int *row_offsets, const int *neighbours, int *level, int n, int source)
+extern "C" __global__ void bfs_frontier(const int *row_offsets, const int *neighbours, int *level, int n,
+                                        int source)
 {
     __shared__ int changed;
     for (int v = threadIdx.x; v < n; v += blockDim.x)

@@ -1,7 +1,8 @@
 // Breadth-first search with a queue in shared memory: places by atomicAdd, visits by compare-and-swap.
 #define CAPACITY 64
 
-extern "C" __global__ void bfs_queue(const int *row_offsets, const int *neighbours, int *distance, int *reached, int n, int source)
+extern "C" __global__ void bfs_queue(const int *row_offsets, const int *neighbours, int *distance,
+                                     int *reached, int n, int source)
 {
     __shared__ int queue[2][CAPACITY];
     __shared__ int length[2];

@@ -1,4 +1,5 @@
-// Connected components: the smallest label spreads over the edges, with pointer jumping, until nothing changes.
+// Connected components: the smallest label spreads over the edges, with pointer jumping, until nothing
+// changes.
 extern "C" __global__ void components_labels(const int2 *edges, int m, int *label, int n)
 {
     for (int v = threadIdx.x; v < n; v += blockDim.x)

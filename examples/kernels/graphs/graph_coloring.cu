@@ -1,5 +1,5 @@
-// Colours for the nodes: in each round the nodes of highest priority among their uncoloured neighbours take the
-// least colour that is free.
+// Colours for the nodes: in each round the nodes of highest priority among their uncoloured neighbours take
+// the least colour that is free.
 __device__ unsigned priority(unsigned v)
 {
     v = (v ^ 61u) ^ (v >> 16);
@@ -9,7 +9,8 @@ __device__ unsigned priority(unsigned v)
     return v ^ (v >> 15);
 }
 
-extern "C" __global__ void graph_coloring(const int *offsets, const int *neighbours, int n, volatile int *colour, int *rounds)
+extern "C" __global__ void graph_coloring(const int *offsets, const int *neighbours, int n,
+                                          volatile int *colour, int *rounds)
 {
     int v = threadIdx.x;
     bool waiting = v < n;

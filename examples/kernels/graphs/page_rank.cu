@@ -1,7 +1,8 @@
 // Page ranks in fixed point with sixteen fractional bits, pull style, a fixed number of rounds.
 #define ONE 65536
 
-extern "C" __global__ void page_rank(const int *offsets, const int *sources, const int *degree, int n, int rounds, int *rank)
+extern "C" __global__ void page_rank(const int *offsets, const int *sources, const int *degree, int n,
+                                     int rounds, int *rank)
 {
     __shared__ int share[32];
     int v = threadIdx.x;

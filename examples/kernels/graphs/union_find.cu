@@ -1,4 +1,5 @@
-// Union and find with compare-and-swap: roots are hooked under smaller roots; then each vertex looks up its root.
+// Union and find with compare-and-swap: roots are hooked under smaller roots; then each vertex looks up its
+// root.
 __device__ int find_root(int *parent, int v)
 {
     while (true) {

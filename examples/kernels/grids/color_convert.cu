@@ -1,7 +1,8 @@
 // RGB to luma and chroma in fixed point (ITU-R BT.601), to 16 bits a pixel, and back to eight bits a channel.
 __device__ unsigned char clip(int x) { return x < 0 ? 0 : x > 255 ? 255 : x; }
 
-extern "C" __global__ void color_convert(const unsigned *pixels, uchar4 *ycc, unsigned short *rgb565, uchar4 *back)
+extern "C" __global__ void color_convert(const unsigned *pixels, uchar4 *ycc, unsigned short *rgb565,
+                                         uchar4 *back)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     unsigned p = pixels[i];

@@ -1,5 +1,6 @@
 // A convolution of bytes over four channels with signed weights of 8 bits: one dot product of four a tap.
-extern "C" __global__ void convolution_dp4a(const int *pixels, const int *weights, const int *bias, signed char *out, int width,
+extern "C" __global__ void convolution_dp4a(const int *pixels, const int *weights, const int *bias,
+                                            signed char *out, int width,
                                             int shift)
 {
     int x = threadIdx.x, filter = blockIdx.x;

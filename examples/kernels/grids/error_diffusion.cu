@@ -1,7 +1,8 @@
 // Floyd and Steinberg's error diffusion, a picture a thread, with two rows of errors in local memory.
 #define MAX_WIDTH 16
 
-extern "C" __global__ void error_diffusion(const unsigned char *pictures, unsigned char *out, int width, int height)
+extern "C" __global__ void error_diffusion(const unsigned char *pictures, unsigned char *out, int width,
+                                           int height)
 {
     int base = threadIdx.x * width * height;
     short error[2][MAX_WIDTH + 2];

@@ -1,5 +1,6 @@
 // Conway's game of life on a torus of bytes, a step a launch, a thread a cell.
-extern "C" __global__ void game_of_life(const unsigned char *cells, unsigned char *next, int width, int height)
+extern "C" __global__ void game_of_life(const unsigned char *cells, unsigned char *next, int width,
+                                        int height)
 {
     int x = blockIdx.x * blockDim.x + threadIdx.x;
     int y = blockIdx.y * blockDim.y + threadIdx.y;

@@ -12,7 +12,8 @@ extern "C" __global__ void heat_2d(int *plate, int steps)
         __syncthreads();
         if (inside) {
             int centre = grid[now][y][x];
-            int around = grid[now][y - 1][x] + grid[now][y + 1][x] + grid[now][y][x - 1] + grid[now][y][x + 1];
+            int around = grid[now][y - 1][x] + grid[now][y + 1][x];
+            around += grid[now][y][x - 1] + grid[now][y][x + 1];
             grid[1 - now][y][x] = centre + ((around - 4 * centre) >> 3);
         }
         now = 1 - now;

@@ -1,5 +1,6 @@
 // A summed-area table: prefix sums along rows, then along columns; then sums of boxes by four look-ups.
-extern "C" __global__ void integral_image(const unsigned char *image, unsigned *table, int width, int height, const uchar4 *boxes,
+extern "C" __global__ void integral_image(const unsigned char *image, unsigned *table, int width, int height,
+                                          const uchar4 *boxes,
                                           unsigned *sums, int count)
 {
     int t = threadIdx.x;

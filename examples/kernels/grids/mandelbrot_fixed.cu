@@ -1,7 +1,8 @@
 // Mandelbrot in fixed point with 12 fractional bits: iterations until a point escapes.
 #define FRACTION 12
 
-extern "C" __global__ void mandelbrot_fixed(unsigned char *counts, int width, int left, int top, int step, int limit)
+extern "C" __global__ void mandelbrot_fixed(unsigned char *counts, int width, int left, int top, int step,
+                                            int limit)
 {
     int px = blockIdx.x * blockDim.x + threadIdx.x, py = blockIdx.y * blockDim.y + threadIdx.y;
     int cx = left + px * step, cy = top + py * step;

@@ -1,5 +1,6 @@
 // Bilinear scaling of a grey picture with weights of eight bits, any size to any size.
-extern "C" __global__ void resize_bilinear(const unsigned char *in, int in_width, int in_height, unsigned char *out, int width,
+extern "C" __global__ void resize_bilinear(const unsigned char *in, int in_width, int in_height,
+                                           unsigned char *out, int width,
                                            int height)
 {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;

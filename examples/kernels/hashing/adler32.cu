@@ -1,4 +1,5 @@
-// Adler-32 of one text by a thread block: both sums are sums over bytes with weights, so they add up in any order.
+// Adler-32 of one text by a thread block: both sums are sums over bytes with weights, so they add up in any
+// order.
 #define BASE 65521u
 
 extern "C" __global__ void adler32(const unsigned char *data, unsigned *out, int n)

@@ -5,7 +5,8 @@ __device__ __forceinline__ unsigned mix(unsigned key, unsigned salt)
     return key ^ (key >> 15);
 }
 
-extern "C" __global__ void bloom_filter(const unsigned *keys, int n, const unsigned *queries, unsigned char *hits, int m,
+extern "C" __global__ void bloom_filter(const unsigned *keys, int n, const unsigned *queries,
+                                        unsigned char *hits, int m,
                                         unsigned *filter)
 {
     int i = threadIdx.x;

@@ -1,5 +1,6 @@
 // CRC-16 with the polynomial 0x1021, high bits first, in 16-bit arithmetic.
-extern "C" __global__ void crc16_ccitt(const unsigned char *data, unsigned short *crcs, int width, unsigned short start)
+extern "C" __global__ void crc16_ccitt(const unsigned char *data, unsigned short *crcs, int width,
+                                       unsigned short start)
 {
     unsigned short crc = start;
     for (int i = 0; i < width; i++) {

@@ -1,5 +1,6 @@
 // Fletcher's checksum of 16 bits: two running sums modulo 255.
-extern "C" __global__ void fletcher16(const unsigned char *data, unsigned short *sums, const int *lengths, int width)
+extern "C" __global__ void fletcher16(const unsigned char *data, unsigned short *sums, const int *lengths,
+                                      int width)
 {
     const unsigned char *row = data + blockIdx.x * width;
     unsigned short a = 0, b = 0;

@@ -10,7 +10,8 @@ __device__ T fnv(const char *text)
     return hash;
 }
 
-extern "C" __global__ void fnv1a(const char *text, const int *starts, unsigned *narrow, unsigned long long *wide)
+extern "C" __global__ void fnv1a(const char *text, const int *starts, unsigned *narrow,
+                                 unsigned long long *wide)
 {
     int i = threadIdx.x;
     const char *mine = text + starts[i];

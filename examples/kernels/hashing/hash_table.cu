@@ -1,4 +1,5 @@
-// A hash table with open addressing in shared memory: insertion with compare-and-swap, counts per key, look-ups.
+// A hash table with open addressing in shared memory: insertion with compare-and-swap, counts per key, look-
+// ups.
 #define SLOTS 64
 #define EMPTY 0xffffffffu
 
@@ -34,7 +35,8 @@ __device__ int find(const unsigned *keys, unsigned key)
     }
 }
 
-extern "C" __global__ void hash_table(const unsigned *words, int n, const unsigned *queries, int *answers, int m)
+extern "C" __global__ void hash_table(const unsigned *words, int n, const unsigned *queries, int *answers,
+                                      int m)
 {
     __shared__ unsigned keys[SLOTS], counts[SLOTS];
     for (int i = threadIdx.x; i < SLOTS; i += blockDim.x) {

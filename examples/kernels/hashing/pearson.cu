@@ -1,5 +1,6 @@
 // Pearson hashing with a permutation of bytes that the block shuffles first, as RC4 schedules its key.
-extern "C" __global__ void pearson(const unsigned char *key, int key_length, const unsigned char *text, int width,
+extern "C" __global__ void pearson(const unsigned char *key, int key_length, const unsigned char *text,
+                                   int width,
                                    unsigned char *out)
 {
     __shared__ unsigned char box[256];

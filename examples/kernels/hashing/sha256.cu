@@ -65,7 +65,8 @@ extern "C" __global__ void sha256(const unsigned char *messages, word *digests, 
     if (thread >= count)
         return;
     const unsigned char *message = messages + thread * length;
-    word state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+    word state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                     0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
     int end = (length + 9 + 63) / 64 * 64;
     for (int first = 0; first < end; first += 64) {
         word w[16];

@@ -1,4 +1,5 @@
-// XXH32 of byte strings of one length, of any length: four lanes while 16 bytes are left, then words, then bytes.
+// XXH32 of byte strings of one length, of any length: four lanes while 16 bytes are left, then words, then
+// bytes.
 #define PRIME1 2654435761u
 #define PRIME2 2246822519u
 #define PRIME3 3266489917u

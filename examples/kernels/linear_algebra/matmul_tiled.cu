@@ -1,7 +1,8 @@
 // Matrix multiplication in tiles of shared memory, sizes that are no multiple of the tile included.
 #define TILE_WIDTH 8
 
-extern "C" __global__ void matmul_tiled(const int *A, const int *B, int *C, int numARows, int numAColumns, int numBColumns)
+extern "C" __global__ void matmul_tiled(const int *A, const int *B, int *C, int numARows, int numAColumns,
+                                        int numBColumns)
 {
     __shared__ int ds_A[TILE_WIDTH][TILE_WIDTH];
     __shared__ int ds_B[TILE_WIDTH][TILE_WIDTH];

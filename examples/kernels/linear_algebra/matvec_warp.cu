@@ -1,5 +1,6 @@
 // A matrix times a vector: a warp a row, sums by shuffles; the vector in shared memory.
-extern "C" __global__ void matvec_warp(const int *matrix, const int *vector, long long *out, int rows, int columns)
+extern "C" __global__ void matvec_warp(const int *matrix, const int *vector, long long *out, int rows,
+                                       int columns)
 {
     extern __shared__ int x[];
     for (int k = threadIdx.x; k < columns; k += blockDim.x)

@@ -1,5 +1,6 @@
 // A sparse matrix in rows times a vector, a row a thread.
-extern "C" __global__ void spmv_csr(int num_rows, const int *ptr, const int *indices, const int *data, const int *x, int *y)
+extern "C" __global__ void spmv_csr(int num_rows, const int *ptr, const int *indices, const int *data,
+                                    const int *x, int *y)
 {
     int row = blockDim.x * blockIdx.x + threadIdx.x;
     if (row < num_rows) {

@@ -1,5 +1,6 @@
 // Forward substitution modulo a prime: x_i is known after i steps; threads take the rows below.
-extern "C" __global__ void triangular_solve(const unsigned *lower, const unsigned *b, unsigned *x, int n, unsigned p)
+extern "C" __global__ void triangular_solve(const unsigned *lower, const unsigned *b, unsigned *x, int n,
+                                            unsigned p)
 {
     __shared__ unsigned solution;
     int row = threadIdx.x;

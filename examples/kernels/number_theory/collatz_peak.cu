@@ -1,4 +1,5 @@
-// The longest Collatz run below a limit: steps and peak per start in 64 bits, the best by a packed atomic maximum.
+// The longest Collatz run below a limit: steps and peak per start in 64 bits, the best by a packed atomic
+// maximum.
 extern "C" __global__ void collatz_peak(unsigned long long *peaks, unsigned long long *best, int limit)
 {
     int start = blockIdx.x * blockDim.x + threadIdx.x + 1;

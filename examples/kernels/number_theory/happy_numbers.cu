@@ -10,7 +10,8 @@ __device__ unsigned digit_squares(unsigned n)
     return sum;
 }
 
-extern "C" __global__ void happy_numbers(const unsigned *numbers, int *happy, int *root, unsigned long long *reversed)
+extern "C" __global__ void happy_numbers(const unsigned *numbers, int *happy, int *root,
+                                         unsigned long long *reversed)
 {
     int i = threadIdx.x;
     unsigned slow = numbers[i], fast = slow;

@@ -1,5 +1,6 @@
 // Jacobi symbols for a table of numerators and odd denominators, a two-dimensional grid.
-extern "C" __global__ void jacobi_symbol(const int *top, const int *bottom, signed char *out, int rows, int columns)
+extern "C" __global__ void jacobi_symbol(const int *top, const int *bottom, signed char *out, int rows,
+                                         int columns)
 {
     int row = blockIdx.y * blockDim.y + threadIdx.y, column = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows || column >= columns)

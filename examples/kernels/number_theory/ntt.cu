@@ -1,4 +1,5 @@
-// Number-theoretic transform of 64 points modulo 998244353 in shared memory, forward, pointwise square, and back.
+// Number-theoretic transform of 64 points modulo 998244353 in shared memory, forward, pointwise square, and
+// back.
 #define MOD 998244353u
 #define POINTS 64
 

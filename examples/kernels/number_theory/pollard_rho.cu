@@ -1,4 +1,5 @@
-// A factor of each composite number by Pollard's rho with Floyd's cycle detection; the start comes from the thread.
+// A factor of each composite number by Pollard's rho with Floyd's cycle detection; the start comes from the
+// thread.
 __device__ unsigned gcd(unsigned a, unsigned b)
 {
     while (b) {

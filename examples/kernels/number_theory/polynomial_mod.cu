@@ -15,7 +15,8 @@ struct Barrett {
     }
 };
 
-extern "C" __global__ void polynomial_mod(const unsigned *coefficients, int degree, const unsigned *points, unsigned *values,
+extern "C" __global__ void polynomial_mod(const unsigned *coefficients, int degree, const unsigned *points,
+                                          unsigned *values,
                                           unsigned m)
 {
     Barrett barrett(m);

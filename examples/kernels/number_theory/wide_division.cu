@@ -1,7 +1,9 @@
-// A number of 128 bits divided by one of 64 by shifting and subtracting; with 64-bit division and remainder beside it.
+// A number of 128 bits divided by one of 64 by shifting and subtracting; with 64-bit division and remainder
+// beside it.
 typedef unsigned long long u64;
 
-extern "C" __global__ void wide_division(const ulonglong2 *dividends, const u64 *divisors, u64 *quotients, u64 *remainders,
+extern "C" __global__ void wide_division(const ulonglong2 *dividends, const u64 *divisors, u64 *quotients,
+                                         u64 *remainders,
                                          long long *narrow)
 {
     int i = threadIdx.x;

@@ -22,7 +22,8 @@ __device__ unsigned pcg32_boundedrand_r(pcg32_random_t *rng, unsigned bound)
     }
 }
 
-extern "C" __global__ void pcg32(unsigned long long seed, unsigned *raw, unsigned *dice, int draws, unsigned bound)
+extern "C" __global__ void pcg32(unsigned long long seed, unsigned *raw, unsigned *dice, int draws,
+                                 unsigned bound)
 {
     int t = threadIdx.x;
     pcg32_random_t rng;

@@ -11,7 +11,8 @@ __device__ uint4 philox_round(uint4 counter, uint2 key)
     return make_uint4(hi1 ^ counter.y ^ key.x, lo1, hi0 ^ counter.w ^ key.y, lo0);
 }
 
-extern "C" __global__ void philox4x32(uint4 *out, unsigned long long offset, unsigned stream, unsigned key0, unsigned key1)
+extern "C" __global__ void philox4x32(uint4 *out, unsigned long long offset, unsigned stream, unsigned key0,
+                                      unsigned key1)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     unsigned long long position = offset + i;

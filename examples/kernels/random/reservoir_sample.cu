@@ -1,7 +1,8 @@
 // Reservoir sampling of k items from a stream, with middle-square Weyl numbers; one stream a thread.
 #define K 3
 
-extern "C" __global__ void reservoir_sample(const int *stream, int length, unsigned long long salt, int *sample)
+extern "C" __global__ void reservoir_sample(const int *stream, int length, unsigned long long salt,
+                                            int *sample)
 {
     int t = blockIdx.x * blockDim.x + threadIdx.x;
     const int *items = stream + t * length;

@@ -1,4 +1,5 @@
-// Each thread shuffles its own deck (Fisher and Yates) in an array of its own and counts fixed points and cycles.
+// Each thread shuffles its own deck (Fisher and Yates) in an array of its own and counts fixed points and
+// cycles.
 #define CARDS 13
 
 extern "C" __global__ void shuffle_cards(const unsigned *seeds, unsigned char *decks, int *fixed, int *cycles)

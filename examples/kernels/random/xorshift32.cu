@@ -1,4 +1,5 @@
-// Marsaglia's xorshift with 32 bits: each thread draws a run of numbers from its own state and leaves the state.
+// Marsaglia's xorshift with 32 bits: each thread draws a run of numbers from its own state and leaves the
+// state.
 extern "C" __global__ void xorshift32(unsigned *states, unsigned *out, int draws)
 {
     int t = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,4 +1,5 @@
-// Count positive numbers: one atomic addition per warp, by the leader of the lanes that have something to add.
+// Count positive numbers: one atomic addition per warp, by the leader of the lanes that have something to
+// add.
 __device__ int aggregated_increment(int *counter)
 {
     unsigned mask = __activemask();

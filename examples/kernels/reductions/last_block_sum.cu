@@ -1,5 +1,6 @@
 // Every block leaves a partial sum; the block that finishes last adds them up.
-extern "C" __global__ void last_block_sum(const int *in, volatile int *partial, unsigned *finished, int *out, int n)
+extern "C" __global__ void last_block_sum(const int *in, volatile int *partial, unsigned *finished, int *out,
+                                          int n)
 {
     __shared__ int sums[32];
     __shared__ bool last;

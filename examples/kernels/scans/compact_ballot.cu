@@ -1,5 +1,7 @@
-// Stream compaction with ballots: a lane's place is the number of kept lanes below it, and of kept in warps before.
-extern "C" __global__ void compact_ballot(const unsigned short *in, unsigned short *out, int *count, int limit, int n)
+// Stream compaction with ballots: a lane's place is the number of kept lanes below it, and of kept in warps
+// before.
+extern "C" __global__ void compact_ballot(const unsigned short *in, unsigned short *out, int *count,
+                                          int limit, int n)
 {
     __shared__ int kept[4];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;

@@ -1,5 +1,5 @@
-// Exclusive prefix sums without wasted work: up the tree and down again, two elements a thread, padded against
-// bank conflicts.
+// Exclusive prefix sums without wasted work: up the tree and down again, two elements a thread, padded
+// against bank conflicts.
 #define LOG_NUM_BANKS 5
 #define CONFLICT_FREE_OFFSET(n) ((n) >> LOG_NUM_BANKS)
 

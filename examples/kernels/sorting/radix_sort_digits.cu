@@ -1,4 +1,5 @@
-// Radix sort with digits of four bits: counts per digit, their prefix sums, stable places; signed 64-bit keys.
+// Radix sort with digits of four bits: counts per digit, their prefix sums, stable places; signed 64-bit
+// keys.
 #define RADIX 16
 
 extern "C" __global__ void radix_sort_digits(const long long *in, long long *out, int n)

@@ -1,7 +1,8 @@
 // Levenshtein distances of one word to many, a word a thread, with one row of the table in a local array.
 #define MAX_LENGTH 15
 
-extern "C" __global__ void edit_distance(const char *words, int stride, const char *query, int length, int *distances)
+extern "C" __global__ void edit_distance(const char *words, int stride, const char *query, int length,
+                                         int *distances)
 {
     const char *word = words + (blockIdx.x * blockDim.x + threadIdx.x) * stride;
     int row[MAX_LENGTH + 1];

@@ -21,7 +21,8 @@ __device__ bool matches(const char *pattern, const char *text)
     return !*pattern;
 }
 
-extern "C" __global__ void glob_match(const char *patterns, const char *texts, int stride, unsigned char *result)
+extern "C" __global__ void glob_match(const char *patterns, const char *texts, int stride,
+                                      unsigned char *result)
 {
     int column = threadIdx.x, row = threadIdx.y;
     result[row * blockDim.x + column] = matches(patterns + row * stride, texts + column * stride);

@@ -1,5 +1,7 @@
-// Boyer, Moore and Horspool: a shift for each of 128 characters, then every thread searches its part of the text.
-extern "C" __global__ void search_horspool(const unsigned char *text, int n, const unsigned char *pattern, int m, int part,
+// Boyer, Moore and Horspool: a shift for each of 128 characters, then every thread searches its part of the
+// text.
+extern "C" __global__ void search_horspool(const unsigned char *text, int n, const unsigned char *pattern,
+                                           int m, int part,
                                            int *places, int *comparisons)
 {
     __shared__ unsigned char shift[128];

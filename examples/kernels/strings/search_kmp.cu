@@ -1,7 +1,8 @@
 // Knuth, Morris and Pratt: the failure function once per block, then each thread scans a row.
 #define MAX_PATTERN 16
 
-extern "C" __global__ void search_kmp(const char *rows, int width, const char *pattern, int m, int *first, int *count)
+extern "C" __global__ void search_kmp(const char *rows, int width, const char *pattern, int m, int *first,
+                                      int *count)
 {
     __shared__ int failure[MAX_PATTERN];
     if (threadIdx.x == 0) {

@@ -1,5 +1,7 @@
-// All places where a pattern begins in a text, overlapping ones too: a thread a place; a count and a flag each.
-extern "C" __global__ void search_naive(const char *text, int n, const char *pattern, int m, unsigned char *found, int *count)
+// All places where a pattern begins in a text, overlapping ones too: a thread a place; a count and a flag
+// each.
+extern "C" __global__ void search_naive(const char *text, int n, const char *pattern, int m,
+                                        unsigned char *found, int *count)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i + m > n)

@@ -2,7 +2,8 @@
 #define BASE 257u
 #define MODULUS 1000003u
 
-extern "C" __global__ void search_rabin_karp(const unsigned char *rows, int width, const unsigned char *pattern, int m,
+extern "C" __global__ void search_rabin_karp(const unsigned char *rows, int width,
+                                             const unsigned char *pattern, int m,
                                              unsigned *hashes, int *last)
 {
     const unsigned char *row = rows + threadIdx.x * width;

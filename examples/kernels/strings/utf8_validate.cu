@@ -1,5 +1,7 @@
-// Well-formed UTF-8 of rows (Unicode, table 3-7): the place of the first error or -1, and code points before it.
-extern "C" __global__ void utf8_validate(const unsigned char *rows, const int *lengths, int width, int *error, int *points,
+// Well-formed UTF-8 of rows (Unicode, table 3-7): the place of the first error or -1, and code points before
+// it.
+extern "C" __global__ void utf8_validate(const unsigned char *rows, const int *lengths, int width,
+                                         int *error, int *points,
                                          unsigned *last)
 {
     int t = threadIdx.x;

@@ -1,5 +1,6 @@
 // The Vigenere cipher over letters, both ways; other characters stay and use up no letter of the key.
-extern "C" __global__ void vigenere(const char *text, int n, const char *key, int key_length, int direction, char *out)
+extern "C" __global__ void vigenere(const char *text, int n, const char *key, int key_length, int direction,
+                                    char *out)
 {
     __shared__ int letters_before[64];
     int i = threadIdx.x;
