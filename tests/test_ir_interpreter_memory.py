@@ -160,30 +160,95 @@ def test_an_access_of_both_kinds_of_memory_by_different_threads() -> None:
     assert unpacked(data, 32) == [0, 1, 1]
 
 
-UNWRITTEN = {
-    "shared": ("array @a: shared, 8 bytes, align 4", "addrof @a : ptr<shared>", "shared"),
-    "local": ("array @a: local, 8 bytes, align 4", "addrof @a : ptr<local>", "local"),
-}
+POINTER = "{{scale: {}, disp: {}, signed: true}} : ptr<{}>"
+ATOMIC_ADD = "atomicrmw add %r, i32 1 : i32"
 
 
-@pytest.mark.parametrize("space", UNWRITTEN)
-@pytest.mark.parametrize("access", ["load i32 %r : i32", "atomicrmw add %r, i32 1 : i32", "load i8 %r : i8"])
+def reading(space: str, written: int, access: str, use: str) -> str:
+    """A kernel that writes some low bytes of a word, and reads at that word."""
+    stores = [f"  store i8 %s{at}, i8 5" for at in range(written)]
+    places = [f"  %s{at} = ptradd %b, i32 0 {POINTER.format(1, 4 + at, space)}" for at in range(written)]
+    lines = [f"array @a: {space}, 8 bytes, align 4", "entry:", "  %t = sreg tid.x : i32"]
+    lines += [f"  %b = addrof @a : ptr<{space}>", *places, *stores]
+    lines += [f"  %r = ptradd %b, i32 0 {POINTER.format(1, 4, space)}", f"  %v = {access}", use]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("space", ["shared", "local"])
+@pytest.mark.parametrize("access", ["load i32 %r : i32", "load i8 %r {ext: zero} : i32", ATOMIC_ADD])
 @pytest.mark.parametrize("written", [0, 1, 2, 4])
 def test_a_read_of_bytes_never_written(space: str, access: str, written: int) -> None:
-    """Thread 1 reads at offset 4, of which some low bytes were written by all."""
-    array, address, name = UNWRITTEN[space]
-    pointer = "{{scale: 1, disp: {}, signed: true}} : ptr<" + name + ">"
-    stores = "\n".join(
-        f"%s{at} = ptradd %b, i32 0 {pointer.format(4 + at)}\nstore i8 %s{at}, i8 5" for at in range(written)
-    )
-    read = f"%r = ptradd %b, i32 0 {pointer.format(4)}\n%v = {access}"
-    body = f"{array}\nentry:\n%b = {address}\n{stores}\n{read}\nret"
+    body = reading(space, written, access, "  store i32 %p, %v\n  ret")
     if written >= (1 if "i8" in access else 4):
         run(body, bytearray(4), threads=2)
         return
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(Fault, match="at offset 4 of 'a', not all written in '%v") as caught:
         run(body, bytearray(4), threads=2)
     assert (caught.value.kind, caught.value.thread) == ("uninitialised", 0)
+
+
+INNER = f"ptradd %b, i32 0 {POINTER.format(1, 0, 'shared')}"
+DECIDING = {
+    "a branch": "  %c = icmp eq %v, i32 0 : i1\n  condbr %c, one, out\none:\n  br out\nout:\n  ret",
+    "an address": f"  %q = ptradd %p, %v {POINTER.format(0, 0, 'global')}\n  store i32 %q, i32 1\n  ret",
+    "an operand": "  %w = mul %v, i32 2 : i32\n  %o = atomicrmw add %p, %w : i32\n  ret",
+    "a vote": "  %c = trunc %v : i1\n  %m = ballot %c, i32 -1 : i32\n  ret",
+    "a copy": f"  %q = {INNER}\n  store i32 %q, %v\n  %w = load i32 %q : i32\n  store i32 %p, %w\n  ret",
+    "a text": '  printf %v {format: "%d"}\n  ret',
+    "a phi": "  br next\nnext:\n  %w = phi [%v, entry] : i32\n  store i32 %p, %w\n  ret",
+}
+HARMLESS = {
+    "nothing": "  ret",
+    "a copy that is overwritten": f"  %q = {INNER}\n  store i32 %q, %v\n  store i32 %q, %t\n"
+    "  %w = load i32 %q : i32\n  store i32 %p, %w\n  ret",
+    "what is not chosen": "  %c = icmp ult %t, i32 9 : i1\n  %w = select %c, i32 0, %v : i32\n"
+    "  store i32 %p, %w\n  ret",
+}
+
+
+@pytest.mark.parametrize("use", DECIDING)
+def test_what_was_never_written_decides_something(use: str) -> None:
+    with pytest.raises(Fault, match="not all written in '%[vw] = load") as caught:
+        run(reading("shared", 3, "load i32 %r : i32", DECIDING[use]), bytearray(4), threads=2)
+    assert (caught.value.kind, caught.value.thread) == ("uninitialised", 0)
+
+
+@pytest.mark.parametrize("use", HARMLESS)
+def test_what_was_never_written_decides_nothing(use: str) -> None:
+    """A compiler may load what it does not need."""
+    data = packed([9], 32)
+    run(reading("shared", 3, "load i32 %r : i32", HARMLESS[use]), data, threads=2)
+    assert unpacked(data, 32) == [{"nothing": 9, "what is not chosen": 0}.get(use, 1)]
+
+
+def test_the_thread_that_used_what_was_never_written() -> None:
+    """Each thread reads its own word; thread 2 has not written it, and thread 3 is not asked."""
+    body = """
+    array @a: shared, 16 bytes, align 4
+    entry:
+      %t = sreg tid.x : i32
+      %b = addrof @a : ptr<shared>
+      %q = ptradd %b, %t {scale: 4, disp: 0, signed: true} : ptr<shared>
+      %low = icmp ult %t, i32 2 : i1
+      condbr %low, write, read
+    write:
+      store i32 %q, %t
+      br read
+    read:
+      %v = load i32 %q : i32
+      %mine = icmp ult %t, i32 LAST : i1
+      condbr %mine, use, out
+    use:
+      store i32 %p, %v
+      br out
+    out:
+      ret"""
+    data = packed([9], 32)
+    run(body.replace("LAST", "2"), data, threads=4)
+    assert unpacked(data, 32) == [1]
+    with pytest.raises(Fault) as caught:
+        run(body.replace("LAST", "3"), data, threads=4)
+    assert (caught.value.kind, caught.value.thread) == ("uninitialised", 2)
 
 
 def test_shared_memory_is_undefined_again_in_the_next_thread_block() -> None:

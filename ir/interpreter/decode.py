@@ -17,6 +17,7 @@ from qgpu.ir.core.types import SlotType
 from qgpu.ir.core.values import Constant, Value
 from qgpu.ir.interpreter.faults import Fault
 from qgpu.ir.interpreter.memory import Memory
+from qgpu.ir.interpreter.shadow import Shadow
 from qgpu.ir.interpreter.values import Lanes, Numbers, Pointers, Values, merged, zeros
 
 
@@ -32,6 +33,7 @@ class Frame:
         arrays: the buffer number of each array by name.
         origin: offset 0 in all threads.
         output: takes the text of each printf.
+        shadow: which values come from memory that was never written.
     """
 
     values: list[Values | None]
@@ -42,6 +44,7 @@ class Frame:
     warp_size: int
     origin: Numbers
     output: Callable[[str], object]
+    shadow: Shadow
     defined: list[Numbers | None] = field(default_factory=list)
 
     @property
@@ -79,6 +82,17 @@ class Decoder:
         return self.numbers[value]
 
     def read(self, value: Value, user: Instruction | None = None) -> Read:
+        """What reads a value in the threads that run, where it decides something: it must not be marked."""
+        number, plain = self.number(value), self.read_any(value, user)
+
+        def read(frame: Frame, lanes: Lanes) -> Values:
+            if frame.shadow.marks:
+                frame.shadow.check(number, lanes)
+            return plain(frame, lanes)
+
+        return plain if isinstance(value, Constant) else read
+
+    def read_any(self, value: Value, user: Instruction | None = None) -> Read:
         """What reads a value in the threads that run; in linearised functions it may be undefined there."""
         number = self.number(value)
         if isinstance(value, Constant):
@@ -106,19 +120,27 @@ class Decoder:
         return write
 
     def computing(self, instruction: Instruction, compute: Compute, operands: Sequence[Value]) -> Step:
-        """The step that reads operands, computes the result, and writes it."""
-        write = self.write(instruction)
-        reads = [self.read(operand, instruction) for operand in operands]
-        if len(reads) == 2:
-            first, second = reads
-
-            def step_of_two(frame: Frame, lanes: Lanes) -> None:
-                write(frame, lanes, compute(frame, lanes, first(frame, lanes), second(frame, lanes)))
-
-            return step_of_two
+        """The step that reads operands, computes the result from them alone, and writes it."""
+        write, number = self.write(instruction), self.number(instruction)
+        reads = [self.read_any(operand, instruction) for operand in operands]
+        sources = [self.number(operand) for operand in operands]
 
         def step(frame: Frame, lanes: Lanes) -> None:
             write(frame, lanes, compute(frame, lanes, *[read(frame, lanes) for read in reads]))
+            if frame.shadow.marks:
+                frame.shadow.set(number, lanes, frame.shadow.joined(sources, lanes))
+
+        return step
+
+    def deciding(self, instruction: Instruction, compute: Compute, operands: Sequence[Value]) -> Step:
+        """The step of an instruction whose result depends on more than its operands, which it acts on."""
+        write, number = self.write(instruction), self.number(instruction)
+        reads = [self.read(operand, instruction) for operand in operands]
+
+        def step(frame: Frame, lanes: Lanes) -> None:
+            write(frame, lanes, compute(frame, lanes, *[read(frame, lanes) for read in reads]))
+            if frame.shadow.marks:
+                frame.shadow.set(number, lanes, None)
 
         return step
 

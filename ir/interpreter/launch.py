@@ -18,6 +18,7 @@ from qgpu.ir.interpreter.decode import Frame
 from qgpu.ir.interpreter.faults import Fault
 from qgpu.ir.interpreter.lockstep import Lockstep, LockstepProgram, decode_lockstep
 from qgpu.ir.interpreter.memory import ALIGN, Buffer, Memory
+from qgpu.ir.interpreter.shadow import Shadow
 from qgpu.ir.interpreter.threads import ThreadProgram, Threads, decode_threads
 from qgpu.ir.interpreter.values import Numbers, Pointers, Values, full
 
@@ -128,6 +129,7 @@ class Launch:
             warp_size=self.warp_size,
             origin=self.origin,
             output=self.output,
+            shadow=Shadow(len(self.threads)),
             defined=[None] * len(self.initial),
         )
 

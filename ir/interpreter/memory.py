@@ -86,21 +86,12 @@ class Memory:
         if self._pointers is not None:
             self._pointers[self._first_private // 8 :] = 0
 
-    def places(
-        self, pointers: Pointers, size: int, threads: Numbers, instruction: Instruction, reads: bool
-    ) -> Numbers:
+    def places(self, pointers: Pointers, size: int, threads: Numbers, instruction: Instruction) -> Numbers:
         """Indices into `views[size]` of an access of `size` bytes by some threads, each by its pointer.
 
         Raises:
-            Fault: the first thread whose access is outside its buffer, not aligned, or reads what was never
-                written.
+            Fault: the first thread whose access is outside its buffer or not aligned.
         """
-        places = self._inside(pointers, size, threads, instruction)
-        if reads and self._valid is not None:
-            self._check_written(pointers, places, size, threads, instruction)
-        return places
-
-    def _inside(self, pointers: Pointers, size: int, threads: Numbers, instruction: Instruction) -> Numbers:
         buffers, offsets = pointers.buffers, pointers.offsets
         one = isinstance(buffers, int)
         limit = (self._sizes[buffers] if one else self.size[buffers]) - size
@@ -126,24 +117,50 @@ class Memory:
         message = f"offset {offset} of '{buffer.name}', which has {buffer.size} bytes"
         return Fault("address", message, instruction, int(threads[lane]))
 
-    def _check_written(
+    def unwritten(self, pointers: Pointers, places: Numbers, size: int) -> Numbers | None:
+        """Which places of an access have bytes that were never written; None where none has."""
+        if self._valid is None:
+            return None
+        if isinstance(pointers.buffers, int) and not self._private[pointers.buffers]:
+            return None
+        unwritten = self._valid[size][places] != _ALL_WRITTEN[size]
+        return unwritten if unwritten.any() else None
+
+    def unwritten_text(self, pointers: Pointers, size: int, lane: int) -> str:
+        """What is wrong with a read of bytes that were never written."""
+        number = pointers.buffers if isinstance(pointers.buffers, int) else int(pointers.buffers[lane])
+        place = f"offset {int(pointers.offsets[lane])} of '{self.buffers[number].name}'"
+        return f"{size} bytes at {place}, not all written"
+
+    def check_written(
         self, pointers: Pointers, places: Numbers, size: int, threads: Numbers, instruction: Instruction
     ) -> None:
-        if isinstance(pointers.buffers, int) and not self._private[pointers.buffers]:
-            return
-        assert self._valid is not None
-        unwritten = self._valid[size][places] != _ALL_WRITTEN[size]
-        if not unwritten.any():
-            return
-        lane = int(unwritten.argmax())
-        number = pointers.buffers if isinstance(pointers.buffers, int) else int(pointers.buffers[lane])
-        message = f"{size} bytes at offset {int(pointers.offsets[lane])} of '{self.buffers[number].name}'"
-        raise Fault("uninitialised", f"{message}, not all written", instruction, int(threads[lane]))
+        """Raises Fault where an access has bytes that were never written."""
+        unwritten = self.unwritten(pointers, places, size)
+        if unwritten is not None:
+            lane = int(unwritten.argmax())
+            message = self.unwritten_text(pointers, size, lane)
+            raise Fault("uninitialised", message, instruction, int(threads[lane]))
 
-    def note_written(self, places: Numbers, size: int, buffers: int | Numbers | None = None) -> None:
-        """Notes that the places of an access were written, with pointers into buffers or with numbers."""
+    def is_private(self, buffers: int | Numbers) -> Numbers:
+        """Whether buffers lie in shared or local memory, which starts undefined."""
+        return np.array(self._private)[buffers]
+
+    def note_written(
+        self,
+        places: Numbers,
+        size: int,
+        buffers: int | Numbers | None = None,
+        unknown: Numbers | None = None,
+    ) -> None:
+        """Notes that the places of an access were written, with pointers into buffers or with numbers.
+
+        Where what was written is `unknown`, the place is as if nothing had been written.
+        """
         if self._valid is not None:
-            self._valid[size][places] = _ALL_WRITTEN[size]
+            self._valid[size][places] = (
+                _ALL_WRITTEN[size] if unknown is None else np.where(unknown, 0, _ALL_WRITTEN[size])
+            )
         if self._pointers is not None:
             self._pointers[places * size // 8] = 0 if buffers is None else buffers + 1
 

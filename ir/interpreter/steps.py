@@ -28,7 +28,18 @@ def _pure(decoder: Decoder, instruction: Instruction) -> Step:
 
 
 def _select(decoder: Decoder, instruction: Instruction) -> Step:
-    return decoder.computing(instruction, lambda frame, lanes, *values: choose(*values), instruction.operands)
+    write, number = decoder.write(instruction), decoder.number(instruction)
+    reads = [decoder.read_any(operand, instruction) for operand in instruction.operands]
+    sources = [decoder.number(operand) for operand in instruction.operands]
+
+    def select(frame: Frame, lanes: Lanes) -> None:
+        condition, yes, no = (read(frame, lanes) for read in reads)
+        assert not isinstance(condition, Pointers)
+        write(frame, lanes, choose(condition, yes, no))
+        if frame.shadow.marks:
+            frame.shadow.set(number, lanes, frame.shadow.chosen(sources, condition, lanes))
+
+    return select
 
 
 def _icmp(decoder: Decoder, instruction: Instruction) -> Step:
@@ -152,13 +163,23 @@ def _load(decoder: Decoder, instruction: Instruction) -> Step:
     size = memory_type.bytes
     extend = _loaded(memory_type, instruction.type, instruction.attrs.get("ext") == "sign")
 
-    def load(frame: Frame, lanes: Lanes, pointers: Pointers) -> Numbers:
-        memory, threads = frame.memory, frame.running(lanes)
-        places = memory.places(pointers, size, threads, instruction, reads=True)
-        memory.check_numbers(places, size, threads, instruction)
-        return extend(memory.views[size][places])
+    write, number = decoder.write(instruction), decoder.number(instruction)
+    pointer = decoder.read(instruction.operands[0], instruction)
 
-    return decoder.computing(instruction, load, instruction.operands)
+    def load(frame: Frame, lanes: Lanes) -> None:
+        memory, threads, pointers = frame.memory, frame.running(lanes), pointer(frame, lanes)
+        assert isinstance(pointers, Pointers)
+        places = memory.places(pointers, size, threads, instruction)
+        memory.check_numbers(places, size, threads, instruction)
+        write(frame, lanes, extend(memory.views[size][places]))
+        unwritten = memory.unwritten(pointers, places, size)
+        if unwritten is not None:
+            text = memory.unwritten_text(pointers, size, int(unwritten.argmax()))
+            frame.shadow.set(number, lanes, unwritten * np.int32(frame.shadow.cause(text, instruction)))
+        elif frame.shadow.marks:
+            frame.shadow.set(number, lanes, None)
+
+    return load
 
 
 def _loaded(memory: IntType, result: Type, signed: bool) -> Callable[[Numbers], Numbers]:
@@ -178,15 +199,18 @@ def _loaded(memory: IntType, result: Type, signed: bool) -> Callable[[Numbers], 
 def _load_pointer(decoder: Decoder, instruction: Instruction, space: str) -> Step:
     def load(frame: Frame, lanes: Lanes, pointers: Pointers) -> Pointers:
         memory, threads = frame.memory, frame.running(lanes)
-        places = memory.places(pointers, 8, threads, instruction, reads=True)
+        places = memory.places(pointers, 8, threads, instruction)
+        memory.check_written(pointers, places, 8, threads, instruction)
         return memory.pointers_at(places, space, threads, instruction)
 
-    return decoder.computing(instruction, load, instruction.operands)
+    return decoder.deciding(instruction, load, instruction.operands)
 
 
 def _store(decoder: Decoder, instruction: Instruction) -> Step:
     memory_type = instruction.attrs["type"]
-    pointer, value = (decoder.read(operand, instruction) for operand in instruction.operands)
+    to, source = instruction.operands
+    pointer, value = decoder.read(to, instruction), decoder.read_any(source, instruction)
+    number = decoder.number(source)
     size = 8 if isinstance(memory_type, PtrType) else memory_type.bytes
     dtype = UNSIGNED[8 * size]
 
@@ -194,16 +218,27 @@ def _store(decoder: Decoder, instruction: Instruction) -> Step:
         memory, new = frame.memory, value(frame, lanes)
         address = pointer(frame, lanes)
         assert isinstance(address, Pointers)
-        places = memory.places(address, size, frame.running(lanes), instruction, reads=False)
+        places = memory.places(address, size, frame.running(lanes), instruction)
+        unknown = _unknown(frame, number, address, lanes) if frame.shadow.marks else None
         if isinstance(new, Pointers):
             memory.views[8][places] = new.offsets.view(np.uint64)
-            memory.note_written(places, 8, new.buffers)
+            memory.note_written(places, 8, new.buffers, unknown=unknown)
             return
         # Of equal places the last counts, which is that of the highest thread.
         memory.views[size][places] = (new & 1 if memory_type is I1 else new).astype(dtype)
-        memory.note_written(places, size)
+        memory.note_written(places, size, unknown=unknown)
 
     return store
+
+
+def _unknown(frame: Frame, number: int, address: Pointers, lanes: Lanes) -> Numbers | None:
+    """Where a store leaves memory as if never written; Fault where the value leaves the thread block."""
+    marks = frame.shadow.of(number, lanes)
+    if marks is None:
+        return None
+    outside = np.broadcast_to(~frame.memory.is_private(address.buffers), marks.shape)
+    frame.shadow.check(number, frame.running(lanes)[outside])
+    return marks > 0
 
 
 def _atomic_places(instruction: Instruction) -> tuple[int, Callable[[Frame, Lanes, Pointers], Numbers]]:
@@ -213,7 +248,8 @@ def _atomic_places(instruction: Instruction) -> tuple[int, Callable[[Frame, Lane
 
     def places_of(frame: Frame, lanes: Lanes, pointers: Pointers) -> Numbers:
         threads = frame.running(lanes)
-        places = frame.memory.places(pointers, size, threads, instruction, reads=True)
+        places = frame.memory.places(pointers, size, threads, instruction)
+        frame.memory.check_written(pointers, places, size, threads, instruction)
         frame.memory.check_numbers(places, size, threads, instruction)
         return places
 
@@ -229,7 +265,7 @@ def _atomicrmw(decoder: Decoder, instruction: Instruction) -> Step:
         return apply_atomics(frame.memory.views[size], places, update, operand)
 
     if instruction.uses:
-        return decoder.computing(instruction, combine, instruction.operands)
+        return decoder.deciding(instruction, combine, instruction.operands)
     pointer, value = (decoder.read(operand, instruction) for operand in instruction.operands)
 
     def combine_unread(frame: Frame, lanes: Lanes) -> None:
@@ -247,7 +283,7 @@ def _cmpxchg(decoder: Decoder, instruction: Instruction) -> Step:
         places = places_of(frame, lanes, pointers)
         return apply_atomics(frame.memory.views[size], places, compare_and_swap, expected, new)
 
-    return decoder.computing(instruction, swap, instruction.operands)
+    return decoder.deciding(instruction, swap, instruction.operands)
 
 
 def _printf(decoder: Decoder, instruction: Instruction) -> Step:
@@ -273,8 +309,15 @@ def _slot(decoder: Decoder, instruction: Instruction) -> Step:
 
 def _set(decoder: Decoder, instruction: Instruction) -> Step:
     variable, value = instruction.operands
-    write, read = decoder.write(variable), decoder.read(value, instruction)
-    return lambda frame, lanes: write(frame, lanes, read(frame, lanes))
+    write, read = decoder.write(variable), decoder.read_any(value, instruction)
+    number, source = decoder.number(variable), decoder.number(value)
+
+    def assign(frame: Frame, lanes: Lanes) -> None:
+        write(frame, lanes, read(frame, lanes))
+        if frame.shadow.marks:
+            frame.shadow.set(number, lanes, frame.shadow.of(source, lanes))
+
+    return assign
 
 
 def _get(decoder: Decoder, instruction: Instruction) -> Step:

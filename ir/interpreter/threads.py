@@ -235,14 +235,20 @@ def _edge(decoder: Decoder, terminator: Instruction, first: Numbering, target: B
     """What takes threads along an edge: phis get their values, all at once."""
     number, source = first[target], terminator.block
     incoming = [(phi, value) for phi in target.phis for value, origin in phi.incoming if origin is source]
-    writes = [decoder.write(phi) for phi, _ in incoming]
-    reads = [decoder.read(value, phi) for phi, value in incoming]
-    if not writes:
+    if not incoming:
         return lambda threads, lanes: threads.go(number, lanes)
+    writes = [decoder.write(phi) for phi, _ in incoming]
+    reads = [decoder.read_any(value, phi) for phi, value in incoming]
+    targets = [decoder.number(phi) for phi, _ in incoming]
+    sources = [decoder.number(value) for _, value in incoming]
 
     def take(threads: Threads, lanes: Numbers) -> None:
         frame, active = threads.frame, threads.active(lanes)
         values = [read(frame, active) for read in reads]
+        if frame.shadow.marks:
+            marks = [frame.shadow.of(source, active) for source in sources]
+            for target, mark in zip(targets, marks, strict=True):
+                frame.shadow.set(target, active, mark)
         for write, value in zip(writes, values, strict=True):
             write(frame, active, value)
         threads.go(number, lanes)
@@ -346,7 +352,7 @@ def exchange_step(decoder: Decoder, instruction: Instruction) -> Step:
         warps = Warps(frame.running(lanes), operands[-1], frame.warp_size)
         return row(warps, attrs, operands[:-1])
 
-    return decoder.computing(instruction, compute, instruction.operands)
+    return decoder.deciding(instruction, compute, instruction.operands)
 
 
 ENDS: dict[str, Maker] = {
