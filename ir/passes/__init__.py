@@ -19,6 +19,7 @@ from qgpu.ir.passes.serialise_atomics import SerialiseAtomics
 from qgpu.ir.passes.simplify import Simplify
 from qgpu.ir.passes.split_wide import SplitWide
 from qgpu.ir.passes.target import Target
+from qgpu.ir.passes.unroll import Unroll
 
 __all__ = [
     "PASSES",
@@ -48,6 +49,7 @@ __all__ = [
     "SplitWide",
     "Target",
     "TimePasses",
+    "Unroll",
     "default_pipeline",
     "describe_passes",
     "parse_pipeline",
@@ -69,6 +71,8 @@ def default_pipeline(target: Target | None = None) -> list[Pass]:
     """
     target = target or Target()
     return [
+        Simplify(),
+        Unroll(),
         Simplify(),
         PromoteLocal(),
         NarrowAddresses(),
