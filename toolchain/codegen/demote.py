@@ -55,11 +55,11 @@ class Demoter:
 
     def _forget(self, changed: set[Register | None]) -> None:
         """Drop what follows from conditions that have changed."""
-        self._known = [
-            known
-            for known in self._known
-            if not any(literal.register in changed for literal in known.literals | known.others)
-        ]
+        self._known = [known for known in self._known if not self._reads(known) & changed]
+
+    def _reads(self, known: _Known) -> set[Register | None]:
+        words = {self._words[literal.register] for literal in known.literals}
+        return words | {literal.register for literal in known.others}
 
     def _written(self, tile: Tile) -> list[Tile]:
         """The tile with a word for a demoted predicate, and a copy where it has another result already."""
@@ -75,25 +75,30 @@ class Demoter:
         return then(tile, tile.data, copy)
 
     def _guarded(self, tile: Tile) -> list[Tile]:
-        """Give a tile a guard without demoted predicates; returns the tiles that compute it."""
-        demoted = [literal for literal in tile.guard if literal.register in self._words]
-        if not demoted:
+        """Give a tile a guard without demoted predicates; returns the tiles that compute it.
+
+        The predicate that stands for them has the place of the last: what follows it in the guard may have
+        been computed in its lanes alone.
+        """
+        places = [i for i, literal in enumerate(tile.guard) if literal.register in self._words]
+        if not places:
             return []
-        others = tuple(literal for literal in tile.guard if literal.register not in self._words)
-        wanted = frozenset(GuardLiteral(self._words[g.register], g.polarity) for g in demoted)
-        known = self._best(wanted, frozenset(others))
+        outer = tuple(g for g in tile.guard[: places[-1]] if g.register not in self._words)
+        inner = tile.guard[places[-1] + 1 :]
+        demoted = dict.fromkeys(tile.guard[place] for place in places)
+        known = self._best(frozenset(demoted), frozenset(outer))
         if known:
-            others = (*others, GuardLiteral(known.predicate, True))
-        rest = wanted - known.literals if known else wanted
-        if not rest:
-            tile.guard = others
+            outer = (*outer, GuardLiteral(known.predicate, True))
+            demoted = {literal: None for literal in demoted if literal not in known.literals}
+        if not demoted:
+            tile.guard = (*outer, *inner)
             return []
-        order = [g for g in demoted if GuardLiteral(self._words[g.register], g.polarity) in rest]
         predicate = Register("predicate", "guard")
         self.temporaries.add(predicate)
-        steps = list(self._conjunction(order, others, predicate, tile))
-        self._known = [*self._known[1 - _KEPT :], _Known(predicate, rest, frozenset(others))]
-        tile.guard = (*others, GuardLiteral(predicate, True))
+        steps = list(self._conjunction(demoted, outer, predicate, tile))
+        known = _Known(predicate, frozenset(demoted), frozenset(outer))
+        self._known = [*self._known[1 - _KEPT :], known]
+        tile.guard = (*outer, GuardLiteral(predicate, True), *inner)
         return steps
 
     def _best(self, wanted: frozenset[GuardLiteral], others: frozenset[GuardLiteral]) -> _Known | None:
@@ -102,7 +107,7 @@ class Demoter:
         return max(fitting, key=lambda known: len(known.literals), default=None)
 
     def _conjunction(
-        self, literals: Sequence[GuardLiteral], others: Guard, predicate: Register, tile: Tile
+        self, literals: Iterable[GuardLiteral], others: Guard, predicate: Register, tile: Tile
     ) -> Iterable[Tile]:
         guard = others
         for literal in literals:
