@@ -7,6 +7,7 @@ from qgpu.ir.passes.expand_operations import ExpandOperations
 from qgpu.ir.passes.if_convert import IfConvert
 from qgpu.ir.passes.linearize import Linearize, LinearizeError
 from qgpu.ir.passes.lower_exchanges import LowerExchanges
+from qgpu.ir.passes.lower_printf import LowerPrintf
 from qgpu.ir.passes.make_reducible import MakeReducible
 from qgpu.ir.passes.manager import Observer, Pass, PassManager, PassRun
 from qgpu.ir.passes.narrow_addresses import NarrowAddresses
@@ -17,6 +18,7 @@ from qgpu.ir.passes.recover_indices import RecoverIndices
 from qgpu.ir.passes.registry import PipelineError, describe_passes, parse_pipeline
 from qgpu.ir.passes.serialise_atomics import SerialiseAtomics
 from qgpu.ir.passes.simplify import Simplify
+from qgpu.ir.passes.specialise import Specialise
 from qgpu.ir.passes.split_wide import SplitWide
 from qgpu.ir.passes.target import Target
 from qgpu.ir.passes.unroll import Unroll
@@ -31,6 +33,7 @@ __all__ = [
     "Linearize",
     "LinearizeError",
     "LowerExchanges",
+    "LowerPrintf",
     "MakeReducible",
     "NarrowAddresses",
     "Observer",
@@ -46,6 +49,7 @@ __all__ = [
     "RecoverIndices",
     "SerialiseAtomics",
     "Simplify",
+    "Specialise",
     "SplitWide",
     "Target",
     "TimePasses",
@@ -75,6 +79,7 @@ def default_pipeline(target: Target | None = None) -> list[Pass]:
         Unroll(),
         Simplify(),
         PromoteLocal(),
+        LowerPrintf(min(target.memory_words // 8, 4096)),
         NarrowAddresses(),
         PromoteNarrow(),
         Simplify(),

@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 from qgpu.ir.passes.manager import Pass
 
 _ENTRY = re.compile(r"\s*(?P<name>[\w-]+)\s*(?:\{(?P<options>[^{}]*)\})?\s*(?P<end>,|$)")
-_OPTION = re.compile(r"\s*(?P<name>[\w-]+)\s*=\s*(?P<value>[^,]*?)\s*(?:,|$)")
+_OPTION = re.compile(r"\s*(?P<name>[\w.$-]+)\s*=\s*(?P<value>[^,]*?)\s*(?:,|$)")
 _SWITCH = {"true": True, "false": False}
 
 
