@@ -341,6 +341,25 @@ def test_a_list_in_a_local_array() -> None:
     assert out.tolist() == [123]
 
 
+def test_a_list_that_is_built_from_null() -> None:
+    """Null comes into memory by way of a merge, and out of it again."""
+    function = cuda(
+        """struct Node { Node *next; int value; };
+        __device__ Node pool[16];
+        extern "C" __global__ void k(int *out, int n) {
+            Node *head = nullptr;
+            for (int i = 0; i < n; i++) { pool[i].value = i; pool[i].next = head; head = &pool[i]; }
+            int s = 0;
+            for (Node *p = head; p; p = p->next) s = s * 10 + p->value;
+            *out = s;
+        }"""
+    )
+    out = np.zeros(1, np.int32)
+    for n, expected in ((0, 0), (3, 210), (6, 543210)):
+        interpret(function, [out.data, n])
+        assert out.tolist() == [expected]
+
+
 def test_swapped_pointers() -> None:
     """Double buffering, as stencils do it."""
     function = cuda(
@@ -420,3 +439,15 @@ def test_a_refusal_shows_where_the_value_comes_from() -> None:
 def test_errors_that_do_not_depend_on_each_other_are_reported_at_once() -> None:
     body = LOADS + "mul.lo.s64 %l3, %l1, 3; add.s64 %l4, %l1, %l2; add.s64 %l5, %l4, 1; ld.u32 %r2, [%l5];"
     assert messages(body) == ["a pointer is used as an integer", "two pointers are added"]
+
+
+def test_what_follows_from_an_error_is_not_reported() -> None:
+    body = LOADS + "ld.global.u64 %l3, [%l1]; cvta.to.global.u64 %l4, %l3; ld.global.u32 %r2, [%l4];"
+    assert messages(body) == [ADDRESS + BUFFER]
+
+
+def test_textures_are_refused() -> None:
+    assert messages("", ".param .texref t, .param .u64 .ptr .surfref s") == [
+        "parameter 't' needs texture or surface memory",
+        "parameter 's' needs texture or surface memory",
+    ]

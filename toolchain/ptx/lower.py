@@ -28,6 +28,7 @@ from qgpu.toolchain.ptx.variables import Arrays
 _ADDRESS_BITS = 64
 _THREAD_LIMITS = ("maxntid", "reqntid")
 _MOST_ERRORS = 20
+_TEXTURES = ("texref", "samplerref", "surfref")
 
 
 def lower_module(
@@ -83,6 +84,7 @@ class _Kernel:
 
 
 def _lower_entry(entry: ast.Entry, outer: Scope, routines: Routines, places: Places) -> Function:
+    _refuse_textures(entry, places)
     parameters = [Passed.declared(parameter) for parameter in entry.parameters]
     for passed, parameter in zip(parameters, entry.parameters, strict=True):
         passed.kernel = parameter
@@ -94,6 +96,17 @@ def _lower_entry(entry: ast.Entry, outer: Scope, routines: Routines, places: Pla
     pointers = infer_pointers(values, rules, components, places)
     kernel = _Kernel(entry, blocks, components, rules, forms, values, pointers)
     return _EntryLowering(kernel, outer, routines, places).run()
+
+
+def _refuse_textures(entry: ast.Entry, places: Places) -> None:
+    found = [
+        parameter
+        for parameter in entry.parameters
+        if parameter.type in _TEXTURES or (parameter.pointee and parameter.pointee.space in _TEXTURES)
+    ]
+    if found:
+        message = "parameter '{}' needs texture or surface memory"
+        raise DiagnosticError(*(places.diagnostic(message.format(p.name), p.position) for p in found))
 
 
 def _find_rules(
@@ -167,6 +180,7 @@ class _EntryLowering:
         self._phis: list[tuple[Phi, Instruction]] = []
         self._targets: dict[Block, BasicBlock] = {}
         self._errors: list[Diagnostic] = []
+        self._tainted: set[Node] = set()
 
     def run(self) -> Function:
         for block in self._kernel.blocks:
@@ -176,19 +190,23 @@ class _EntryLowering:
         for block in reverse_postorder(self._kernel.blocks[0]):
             self._emit_block(block)
         for phi, instruction in self._phis:
-            self._trying(lambda phi=phi, instruction=instruction: self._complete(phi, instruction))
+            tainted = not self._tainted.isdisjoint(phi.operands.values())
+            self._trying(lambda phi=phi, instruction=instruction: self._complete(phi, instruction), tainted)
         if self._errors:
             raise DiagnosticError(*list(dict.fromkeys(self._errors))[:_MOST_ERRORS])
         _remove_dead(self._function)
         self._function.shared.sort(key=lambda array: array.size == 0)
         return self._function
 
-    def _trying(self, action: Callable[[], None]) -> bool:
-        """Do something, and keep what is refused, so that other instructions are looked at as well."""
+    def _trying(self, action: Callable[[], None], tainted: bool = False) -> bool:
+        """Do something, and keep what is refused, so that other instructions are looked at as well.
+
+        What is refused because of a `tainted` value, one that was refused before, says nothing new.
+        """
         try:
             action()
         except DiagnosticError as error:
-            self._errors += error.diagnostics
+            self._errors += () if tainted else error.diagnostics
             return False
         return True
 
@@ -214,9 +232,13 @@ class _EntryLowering:
         reads = self._values.reads[site]
         self._define_undefined(reads)
         self._emitter.begin(site, rule, self._kernel.forms[site], reads, dict(writes))
-        if not self._trying(lambda: (pointer_lowering(self._emitter) or rule.lower)(self._emitter)):
+        tainted = not self._tainted.isdisjoint(reads.values())
+        if not self._trying(lambda: (pointer_lowering(self._emitter) or rule.lower)(self._emitter), tainted):
+            tainted = True
             for node in writes.values():
                 self._emitter.values[node] = self._emitter.builder.emit("undef", type=self._type(node))
+        if tainted:
+            self._tainted.update(writes.values())
 
     def _define_undefined(self, reads: dict[Register, Node]) -> None:
         for register, node in reads.items():

@@ -59,14 +59,13 @@ class _Inference:
                 self._mark_argument(component)
         while self._solve():
             pass
-        self._add_nulls()
         classify_nulls(self.result)
 
     def _solve(self) -> bool:
         """Find all pointers, given the differences known; whether there are more differences then."""
         self.result.targets.clear()
         self._seed()
-        while self._propagate_memory() or self._trace_all():
+        while self._propagate_memory() or self._add_nulls() or self._trace_all():
             self._seed()
         found = {
             site
@@ -234,12 +233,14 @@ class _Inference:
             return []
         raise self._refusal(node, "either operand of this sum could be the pointer")
 
-    def _add_nulls(self) -> None:
-        """Add NULL to what is merged with 0."""
+    def _add_nulls(self) -> bool:
+        """Add NULL to what is merged with 0; whether that is news."""
+        news = False
         for node, targets in list(self.result.targets.items()):
             literal = isinstance(node, Definition) and is_merge(node) and has_zero_operand(node.site)
             if NULL not in targets and (literal or any(map(self._flow.is_zero, self._flow.sources[node]))):
-                self._mark(node, [NULL])
+                news |= self._mark(node, [NULL])
+        return news
 
     def _refusal(self, node: Node, message: str) -> DiagnosticError:
         site = site_of(node)
