@@ -1,6 +1,7 @@
 """Loads, stores and atomic operations, against the definitions of the PTX ISA (sections 9.7.9 and 9.7.13)."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ def _loaded(type_: str, at: int = _AT) -> Callable[..., int]:
 
 def load_cases() -> Iterator[Case]:
     types = [*(f"{sign}{w}" for sign in "bsu" for w in (8, 16, 32, 64)), "f32", "f64"]
-    more = {"memory": _BYTES, "threads": 3}
+    more: dict[str, Any] = {"memory": _BYTES, "threads": 3}
     for t in types:
         w = int(t[1:])
         yield Case(f"ld.global.{t} {{d}}, [{{m}}+{_AT}]", max(w, 16), (), _loaded(t), **more)
@@ -47,7 +48,7 @@ def load_cases() -> Iterator[Case]:
     yield Case("ld.global.v4.u8 {{ %h1, %h2, %h3, {d} }}, [{m}+4]", 16, (), _loaded("u8", 7), **more)
     yield Case("ld.global.v4.s16 {{ %r1, %r2, {d}, %r3 }}, [{m}+8]", 32, (), _loaded("s16", 12), **more)
     yield Case("ld.global.v4.b32 {{ %r1, {d}, %r2, %r3 }}, [{m}+16]", 32, (), _loaded("b32", 20), **more)
-    new = more | {"target": BLACKWELL}
+    new: dict[str, Any] = more | {"target": BLACKWELL}
     yield Case("ld.global.v4.b64 {{ %l1, %l2, %l3, {d} }}, [{m}+32]", 64, (), _loaded("b64", 56), **new)
     yield Case(
         "ld.global.L2::evict_last.v8.b32 {{ %r1, _, %r2, %r3, %r4, %r5, {d}, %r6 }}, [{m}]", 32, (),
@@ -65,7 +66,7 @@ def load_form_cases() -> Iterator[Case]:
         "ld.global.nc.L1::no_allocate", "ld.global.nc.L1::no_allocate.L2::256B", "ld.global.L2::64B",
         "ld.L2::128B", "ld.acquire.gpu.global.L1::evict_first", "ldu.global", "ldu",
     )  # fmt: skip
-    more = {"memory": _BYTES, "threads": 3, "target": HOPPER}
+    more: dict[str, Any] = {"memory": _BYTES, "threads": 3, "target": HOPPER}
     for form in forms:
         yield Case(f"{form}.u32 {{d}}, [{{m}}+{_AT}]", 32, (), _loaded("u32"), **more)
     yield Case("ldu.global.v2.u64 {{ %l1, {d} }}, [{m}]", 64, (), _loaded("u64"), **more)
@@ -85,7 +86,7 @@ def _stored(width: int, step: int = 8, offset: int = 0) -> Callable[..., int]:
 
 def store_cases() -> Iterator[Case]:
     address = "mad.wide.u32 %l2, %t, 8, {m}; "
-    more = {"memory": _BYTES, "threads": 6}
+    more: dict[str, Any] = {"memory": _BYTES, "threads": 6}
     for t in ("b8", "s8", "u16", "b32", "s32", "u64", "f32", "f64"):
         w = max(int(t[1:]), 16)
         yield Case(
@@ -150,7 +151,7 @@ def space_cases() -> Iterator[Case]:
                 1, (32,), lambda a, same=kind == other: same, note=f"{space}, {other}",
             )  # fmt: skip
     table = ".const .align 4 .u32 table[4] = { 11, 22, 33, 0xFFFFFFFE };"
-    more = {"prelude": table, "memory": _BYTES, "threads": 3}
+    more: dict[str, Any] = {"prelude": table, "memory": _BYTES, "threads": 3}
     yield Case("ld.const.u32 {d}, [table+8]", 32, (), lambda memory, thread: 33, **more)
     yield Case("ld.const.v2.s32 {{ %l1, {d} }}, [table+8]", 64, (), lambda memory, thread: -2, **more)
     yield Case("cvta.const.u64 %l1, table; ld.u32 {d}, [%l1+4]", 32, (), lambda memory, thread: 22, **more)
@@ -206,11 +207,11 @@ def _updated(type_: str, step: Callable[[int, int], int], returns_old: bool) -> 
 
 
 def atomic_cases() -> Iterator[Case]:
-    more = {"memory": 32, "threads": 37}
+    more: dict[str, Any] = {"memory": 32, "threads": 37}
     for name, (types, step) in ATOMICS.items():
         for t in types:
             w = int(t[1:])
-            small = more | ({"choices": {0: (0, 1, 3, 4)}} if name in ("inc", "dec") else {})
+            small: dict[str, Any] = more | ({"choices": {0: (0, 1, 3, 4)}} if name in ("inc", "dec") else {})
             yield Case(
                 f"{_SHARED_ADDRESSES} atom.global.{name}.{t} {{d}}, [%l2], {{a}}",
                 w,
@@ -262,7 +263,7 @@ def _swapped(width: int) -> Callable[..., int]:
 def swap_cases() -> Iterator[Case]:
     few = (0, 1, 2, 3)
     for w in (32, 64):
-        more = {"memory": 32, "threads": 40, "choices": {0: few, 1: few}}
+        more: dict[str, Any] = {"memory": 32, "threads": 40, "choices": {0: few, 1: few}}
         start = f"setp.eq.u32 %q, %t, 0; @%q st.global.u{w} [{{m}}], 2; bar.sync 0;"
 
         def oracle(memory: bytearray, thread: int, b: int, c: int, w: int = w) -> int:

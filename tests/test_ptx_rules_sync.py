@@ -1,6 +1,7 @@
 """Barriers, fences and what has no effect here (PTX ISA 9.0, section 9.7.13)."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ def reduction_cases() -> Iterator[Case]:
     for opcode in ("bar.red", "bar.cta.red", "barrier.red", "barrier.cta.red"):
         for aligned in ("", ".aligned") if opcode.startswith("barrier") else ("",):
             for values in ((0,), (1,), (0, 1)):
-                more = {
+                more: dict[str, Any] = {
                     "together": True,
                     "threads": _THREADS,
                     "choices": {0: values},

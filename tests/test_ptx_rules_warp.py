@@ -5,6 +5,7 @@ All threads of two warps, the second one incomplete, run the instruction togethe
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -65,7 +66,7 @@ def shuffle_cases() -> Iterator[Case]:
     for mode in ("up", "down", "bfly", "idx"):
         value = _by_warp(lambda warp, m=mode: _shuffled(m, warp, False))
         valid = _by_warp(lambda warp, m=mode: _shuffled(m, warp, True))
-        more = {"together": True, "threads": _THREADS, "choices": choices}
+        more: dict[str, Any] = {"together": True, "threads": _THREADS, "choices": choices}
         three = (32, 32, 32)
         yield Case(f"shfl.sync.{mode}.b32 {{d}}|%q, {{a}}, {{b}}, {{c}}, -1", 32, three, value, **more)
         yield Case(f"shfl.sync.{mode}.b32 %r1|{{d}}, {{a}}, {{b}}, {{c}}, -1", 1, three, valid, **more)
@@ -90,7 +91,7 @@ def vote_cases() -> Iterator[Case]:
     for name, function in votes.items():
         width = 32 if name.startswith("ballot") else 1
         for values in ((0,), (1,), (0, 1)):
-            more = {"choices": {0: values}, "together": True, "threads": _THREADS}
+            more: dict[str, Any] = {"choices": {0: values}, "together": True, "threads": _THREADS}
             expected = _same_for_all(function)
             negated = _same_for_all(lambda bits, f=function: f([not bit for bit in bits]))
             more["note"] = str(values)
@@ -105,8 +106,8 @@ def vote_cases() -> Iterator[Case]:
 
 def match_cases() -> Iterator[Case]:
     for w in (32, 64):
-        more = {"together": True, "threads": _THREADS}
-        several = {"choices": {0: (0, 5, 1 << w - 1, 5 << w // 2)}, **more}
+        more: dict[str, Any] = {"together": True, "threads": _THREADS}
+        several: dict[str, Any] = {"choices": {0: (0, 5, 1 << w - 1, 5 << w // 2)}, **more}
         yield Case(
             f"match.any.sync.b{w} {{d}}, {{a}}, -1", 32, (w,),
             _by_warp(lambda warp: [_mask([other == own for other in warp]) for own in warp]), **several,
@@ -151,7 +152,7 @@ def reduction_cases() -> Iterator[Case]:
                 f"redux.sync.{name}.{t} {{d}}, {{a}}, -1", 32, (32,),
                 _same_for_all(combined(step, number(t))), target=HOPPER, together=True, threads=_THREADS,
             )  # fmt: skip
-    more = {"target": HOPPER, "together": True, "threads": _THREADS}
+    more: dict[str, Any] = {"target": HOPPER, "together": True, "threads": _THREADS}
     yield Case("elect.sync {d}|%q, -1", 32, (1,), _same_for_all(lambda bits: 0), **more)
     yield Case(
         "elect.sync _|{d}, -1",
@@ -174,7 +175,7 @@ def subset_cases() -> Iterator[Case]:
 
         return _by_warp(by_lane)
 
-    more = {"together": True, "threads": _THREADS}
+    more: dict[str, Any] = {"together": True, "threads": _THREADS}
     yield Case(
         f"{branch} redux.sync.max.u32 {{d}}, {{a}}, {even}; DONE: mov.b32 %r1, 0", 32, (32,), split(max),
         **more | {"target": HOPPER},
@@ -194,7 +195,7 @@ def special_cases() -> Iterator[Case]:
     def each(function: Callable[[int], int]) -> Callable[[Inputs], list[int]]:
         return lambda inputs: [function(thread) for thread in range(len(inputs))]
 
-    more = {"together": True, "threads": _THREADS}
+    more: dict[str, Any] = {"together": True, "threads": _THREADS}
     words: dict[str, Callable[[int], int]] = {
         "%tid.x": lambda t: t,
         "%tid.y": lambda t: 0,
@@ -237,7 +238,7 @@ def clock_cases() -> Iterator[Case]:
     def each(function: Callable[[int], int]) -> Callable[[Inputs], list[int]]:
         return lambda inputs: [function(thread) for thread in range(len(inputs))]
 
-    more = {"together": True, "threads": _THREADS}
+    more: dict[str, Any] = {"together": True, "threads": _THREADS}
     yield Case("mov.u32 {d}, %clock", 32, (1,), each(lambda t: 1), **more)
     yield Case("mov.u64 %l1, %clock64; mov.u64 {d}, %globaltimer", 64, (1,), each(lambda t: 2), **more)
     yield Case("mov.u32 {d}, %clock_hi", 32, (1,), each(lambda t: 0), **more)

@@ -4,6 +4,7 @@ The carry flag is a register of the thread like any other. After a subtraction i
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from qgpu.ir import Value
 from qgpu.toolchain.ptx.emitter import Emitter
@@ -68,18 +69,22 @@ def _multiply_add(carried: bool) -> Callable[[Emitter], None]:
 
 
 _OUT = r"(?P<out>cc)\."
-_ONLY_OUT = {"writes": (CARRY,)}
-_BOTH = {"reads": (CARRY,), "writes": (CARRY,)}
-_ONLY_IN = {"reads": (CARRY,)}
+_NO_OUT = "(?P<out>)"
+
+
+def _rows(first: str, rest: str, form: str, roles: str, lower: Callable[[bool], Callable]) -> list[Rule]:
+    """The instruction that starts a chain, the one within it, and the one that ends it."""
+    flag = (CARRY,)
+    starting, within, ending = (f"{form}{out}{_INT}" for out in (_OUT, _OUT, _NO_OUT))
+    return [
+        Rule(first, starting, roles, lower(False), writes=flag),
+        Rule(rest, within, roles, lower(True), reads=flag, writes=flag),
+        Rule(rest, ending, roles, lower(True), reads=flag),
+    ]
+
 
 RULES = [
-    Rule("add", _OUT + _INT, "d a b", _of_operands(_add, False), **_ONLY_OUT),
-    Rule("addc", _OUT + _INT, "d a b", _of_operands(_add, True), **_BOTH),
-    Rule("addc", rf"(?P<out>){_INT}", "d a b", _of_operands(_add, True), **_ONLY_IN),
-    Rule("sub", _OUT + _INT, "d a b", _of_operands(_subtract, False), **_ONLY_OUT),
-    Rule("subc", _OUT + _INT, "d a b", _of_operands(_subtract, True), **_BOTH),
-    Rule("subc", rf"(?P<out>){_INT}", "d a b", _of_operands(_subtract, True), **_ONLY_IN),
-    Rule("mad", rf"{_PART}\.{_OUT}{_INT}", "d a b c", _multiply_add(False), **_ONLY_OUT),
-    Rule("madc", rf"{_PART}\.{_OUT}{_INT}", "d a b c", _multiply_add(True), **_BOTH),
-    Rule("madc", rf"{_PART}\.(?P<out>){_INT}", "d a b c", _multiply_add(True), **_ONLY_IN),
+    *_rows("add", "addc", "", "d a b", partial(_of_operands, _add)),
+    *_rows("sub", "subc", "", "d a b", partial(_of_operands, _subtract)),
+    *_rows("mad", "madc", rf"{_PART}\.", "d a b c", _multiply_add),
 ]

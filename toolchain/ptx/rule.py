@@ -109,7 +109,8 @@ def names_of(operand: ast.Operand) -> Iterator[ast.Name]:
         for element in operand.elements:
             yield from names_of(element)
     elif isinstance(operand, ast.Pair):
-        yield from (operand.first, operand.second)
+        yield from names_of(operand.first)
+        yield operand.second
     elif isinstance(operand, ast.Negated):
         yield operand.operand
     elif isinstance(operand, ast.Memory | ast.Offset) and isinstance(operand.base, ast.Name):
