@@ -6,6 +6,7 @@ from qgpu.ir.passes.errors import PassError
 from qgpu.ir.passes.expand_operations import ExpandOperations
 from qgpu.ir.passes.if_convert import IfConvert
 from qgpu.ir.passes.linearize import Linearize, LinearizeError
+from qgpu.ir.passes.lower_barriers import LowerBarriers
 from qgpu.ir.passes.lower_exchanges import LowerExchanges
 from qgpu.ir.passes.lower_printf import LowerPrintf
 from qgpu.ir.passes.make_reducible import MakeReducible
@@ -32,6 +33,7 @@ __all__ = [
     "IfConvert",
     "Linearize",
     "LinearizeError",
+    "LowerBarriers",
     "LowerExchanges",
     "LowerPrintf",
     "MakeReducible",
@@ -94,6 +96,7 @@ def default_pipeline(target: Target | None = None) -> list[Pass]:
         CommonSubexpressions(),
         DeadCode(),
         Linearize(),
+        LowerBarriers(),
         LowerExchanges(target.warp_size, target.threads),
         SerialiseAtomics(target.warp_size, target.threads),
     ]

@@ -36,6 +36,7 @@ class Guards:
         self.tree = DominatorTree(state.function)
         self.headers = {loop.header: loop for loop in state.loops if loop.divergent}
         self.latches = {loop.latch: loop for loop in state.loops if loop.latch}
+        self.arriving = self._dominators_of_arrivals()
         self.flow = directed_graph({block: self._last_first(block) for block in self.tree.order})
         self.order = self._dominance_order()
         self.number = {block: index for index, block in enumerate(self.order)}
@@ -71,10 +72,21 @@ class Guards:
             stack += sorted(self.tree.children(block), key=rank.__getitem__, reverse=True)
         return sorted(result, key=_returns)
 
+    def _dominators_of_arrivals(self) -> set[BasicBlock]:
+        """The blocks that all ways to some `arrive` run through."""
+        found: set[BasicBlock] = set()
+        for block in self.tree.order:
+            runner: BasicBlock | None = block if any(i.op == "arrive" for i in block.instructions) else None
+            while runner is not None and runner not in found:
+                found.add(runner)
+                runner = self.tree.idom(runner)
+        return found
+
     def _last_first(self, block: BasicBlock) -> list[BasicBlock]:
         """Successors in the order of a walk that shall put loop exits last and `then` before `else`.
 
-        Blocks in which lanes cease to be active come first, before what the lanes that stay run.
+        Blocks in which lanes cease to be active come first, before what the lanes that stay run, and blocks
+        that arrive at a barrier before those that may wait there.
         """
         loop, state = self.state.innermost(block), self.state
         following = self.forward(block)
@@ -83,6 +95,8 @@ class Guards:
         def rank(other: BasicBlock) -> int:
             if loop is not None and other not in loop.members:
                 return 0
+            if other in self.arriving:
+                return 3
             return 2 if other in state.clears and other not in state.stays else 1
 
         return sorted(following, key=rank)

@@ -112,8 +112,10 @@ def invert(condition: Value) -> None:
 
 
 def is_barrier(instruction: Instruction) -> bool:
-    """Whether the threads of the thread block wait for each other at an instruction."""
-    return instruction.op in ("barrier", "barrier_reduce")
+    """Whether all threads of the thread block wait for each other at an instruction."""
+    return instruction.op == "barrier_reduce" or (
+        instruction.op == "barrier" and "count" not in instruction.attrs
+    )
 
 
 def blocks_before_barriers(function: Function) -> set[BasicBlock]:
