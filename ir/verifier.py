@@ -99,6 +99,7 @@ class Verifier:
             self.check_signature(instruction)
             self.check_rules(instruction)
         self.check_dominance()
+        self.check_returns()
 
     def check_blocks(self) -> None:
         function = self.function
@@ -182,6 +183,12 @@ class Verifier:
             or value not in value.parent.instructions
         ):
             raise self.fail(f"uses a value ('{value.op}') that is not in the function", place)
+
+    def check_returns(self) -> None:
+        """In lockstep the first `ret` ends the kernel for all lanes."""
+        returns = [block.terminator for block in self.function.blocks if block.terminator.op == "ret"]
+        if self.function.linearised and len(returns) > 1:
+            raise self.fail("a linearised function has one 'ret'", returns[1])
 
     def check_dominance(self) -> None:
         tree = DominatorTree(self.function)

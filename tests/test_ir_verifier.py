@@ -97,6 +97,7 @@ BROKEN_LINEARISED = {
         "a [%s]:\n  set %s, false\n  store i32 %p, %n\n  ret\n",
         "follows a change of the block's guard",
     ),
+    "two returns": ("entry:\n  condbr %c, a, b\na:\n  ret\nb:\n  ret\n", "has one 'ret'"),
     "returned names no literal": (
         "entry:\n  br a\na [%c]:\n  barrier {returned: [1]}\n  ret\n",
         "does not have",

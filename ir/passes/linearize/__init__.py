@@ -31,8 +31,8 @@ class Linearize(Pass):
 
     Contract: every lane reads and writes what it did before, in its own order; a barrier that only part of
     the threads that have not ended reaches is a fault. Uniform branches stay `condbr`. The result has no
-    phis, one `ret` in a block without guard, and `linearised` among its attributes. Raises LinearizeError
-    for a loop with several entries.
+    phis, at most one `ret`, and `linearised` among its attributes. Raises LinearizeError for a loop with
+    several entries (see make-reducible).
 
     Options: `skip_limit` is how many instructions a side may have that lanes do not vote on before it runs,
     where its branch cannot skip it for nothing.
