@@ -8,6 +8,7 @@ import itertools
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from qgpu.ir import Function
 from qgpu.ir.interpreter import interpret
@@ -22,6 +23,8 @@ _RANDOM_INPUTS = 32
 
 TURING, HOPPER, BLACKWELL = "sm_75", "sm_90", "sm_100a"
 OLD = "sm_75 of 6.3"
+ON_HOPPER: dict[str, Any] = {"target": HOPPER}
+ON_BLACKWELL: dict[str, Any] = {"target": BLACKWELL}
 """Targets: the instruction is valid from this one on. OLD is PTX before 6.4, which votes without .sync."""
 
 

@@ -1,7 +1,6 @@
 """Bits, logic and shifts, against the definitions of the PTX ISA (sections 9.7.1 and 9.7.8)."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -211,7 +210,7 @@ def table_cases() -> Iterator[Case]:
             f"lop3.b32 {{d}}, {{a}}, {{b}}, {{c}}, {table}", 32, (32, 32, 32),
             lambda a, b, c, t=table: _by_table(t, a, b, c),
         )  # fmt: skip
-    small: dict[str, Any] = {0: (0, 1), 1: (0, 1), 2: (0, 1)}
+    small: dict[int, tuple[int, ...]] = {0: (0, 1), 1: (0, 1), 2: (0, 1)}
     yield Case(
         "lop3.or.b32 %r1|{d}, {a}, {b}, {c}, 0x1A, {e}", 1, (32, 32, 32, 1),
         lambda a, b, c, q: _by_table(0x1A, a, b, c) != 0 or q, small,

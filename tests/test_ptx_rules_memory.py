@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ptx_cases import BLACKWELL, HOPPER, Case, check, number
+from ptx_cases import HOPPER, ON_BLACKWELL, ON_HOPPER, Case, check, number
 
 _BYTES = 64
 _AT = 8
@@ -42,13 +42,13 @@ def load_cases() -> Iterator[Case]:
             f"ld.global.v2.{t} {{{{ {{d}}, _ }}}}, [{{m}}+{_AT}]" if w > 8 and t != "f64" else
             f"ld.global.v2.{t} {{{{ %{'l' if w == 64 else 'h'}2, {{d}} }}}}, [{{m}}+16]",
             max(w, 16), (), _loaded(t, _AT if w > 8 and t != "f64" else 16 + w // 8),
-            **more | {"target": BLACKWELL},
+            **more | ON_BLACKWELL,
         )  # fmt: skip
     yield Case("ld.global.b8 {d}, [{m}+5]", 8, (), _loaded("b8", 5), **more)
     yield Case("ld.global.v4.u8 {{ %h1, %h2, %h3, {d} }}, [{m}+4]", 16, (), _loaded("u8", 7), **more)
     yield Case("ld.global.v4.s16 {{ %r1, %r2, {d}, %r3 }}, [{m}+8]", 32, (), _loaded("s16", 12), **more)
     yield Case("ld.global.v4.b32 {{ %r1, {d}, %r2, %r3 }}, [{m}+16]", 32, (), _loaded("b32", 20), **more)
-    new: dict[str, Any] = more | {"target": BLACKWELL}
+    new: dict[str, Any] = more | ON_BLACKWELL
     yield Case("ld.global.v4.b64 {{ %l1, %l2, %l3, {d} }}, [{m}+32]", 64, (), _loaded("b64", 56), **new)
     yield Case(
         "ld.global.L2::evict_last.v8.b32 {{ %r1, _, %r2, %r3, %r4, %r5, {d}, %r6 }}, [{m}]", 32, (),
@@ -107,11 +107,11 @@ def store_cases() -> Iterator[Case]:
     for form in forms:
         yield Case(
             f"{address} {form}.u32 [%l2+4], {{a}}; mov.b32 {{d}}, {{a}}", 32, (32,), _stored(32, 8, 4),
-            **more | {"target": HOPPER},
+            **more | ON_HOPPER,
         )  # fmt: skip
     yield Case(
         f"{_POLICY} {address} st.global.L2::cache_hint.u32 [%l2], {{a}}, %l1; mov.b32 {{d}}, {{a}}",
-        32, (32,), _stored(32), **more | {"target": HOPPER},
+        32, (32,), _stored(32), **more | ON_HOPPER,
     )  # fmt: skip
     yield Case(
         f"{address} st.global.v2.b32 [%l2], {{{{ {{a}}, 7 }}}}; mov.b32 {{d}}, {{a}}", 32, (32,),
@@ -126,7 +126,7 @@ def store_cases() -> Iterator[Case]:
         lambda memory, thread, a: [
             _write(memory, 4 * i, 32, value) for i, value in enumerate((1, 2, 3, 4, 5, 6, 7, a))
         ] and a,
-        **more | {"target": BLACKWELL},
+        **more | ON_BLACKWELL,
     )  # fmt: skip
 
 
@@ -222,7 +222,7 @@ def atomic_cases() -> Iterator[Case]:
             hinted = f"{name}.L2::cache_hint.{t}"
             yield Case(
                 f"{_POLICY} {_SHARED_ADDRESSES} atom.global.{hinted} {{d}}, [%l2], {{a}}, %l1", w, (w,),
-                _updated(t, step, True), **small | {"target": HOPPER},
+                _updated(t, step, True), **small | ON_HOPPER,
             )  # fmt: skip
             if name == "exch":
                 continue
@@ -233,7 +233,7 @@ def atomic_cases() -> Iterator[Case]:
             yield Case(
                 f"{_POLICY} {_SHARED_ADDRESSES} red.relaxed.gpu.global.{hinted} [%l2], {{a}}, %l1;"
                 f"mov.b{w} {{d}}, {{a}}",
-                w, (w,), _updated(t, step, False), **small | {"target": HOPPER},
+                w, (w,), _updated(t, step, False), **small | ON_HOPPER,
             )  # fmt: skip
     prefixes = (
         "", ".global", ".relaxed.cta", ".acquire.gpu.global", ".release.sys", ".acq_rel.cluster",
@@ -242,7 +242,7 @@ def atomic_cases() -> Iterator[Case]:
     for prefix in prefixes:
         yield Case(
             f"{_SHARED_ADDRESSES} atom{prefix}.add.u32 {{d}}, [%l2], {{a}}", 32, (32,),
-            _updated("u32", lambda old, b: old + b, True), **more | {"target": HOPPER},
+            _updated("u32", lambda old, b: old + b, True), **more | ON_HOPPER,
         )  # fmt: skip
     yield Case(
         f"{_SHARED_ADDRESSES} atom.global.add.u32 _, [%l2], {{a}}; mov.b32 {{d}}, {{a}}", 32, (32,),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ptx_cases import HOPPER, OLD, Case, check, number, signed
+from ptx_cases import HOPPER, OLD, ON_HOPPER, Case, check, number, signed
 
 _THREADS = 50
 _WARP = 32
@@ -178,7 +178,7 @@ def subset_cases() -> Iterator[Case]:
     more: dict[str, Any] = {"together": True, "threads": _THREADS}
     yield Case(
         f"{branch} redux.sync.max.u32 {{d}}, {{a}}, {even}; DONE: mov.b32 %r1, 0", 32, (32,), split(max),
-        **more | {"target": HOPPER},
+        **more | ON_HOPPER,
     )  # fmt: skip
     yield Case(
         f"{branch} activemask.b32 {{d}}; DONE: mov.b32 %r1, 0", 32, (32,),
@@ -220,10 +220,10 @@ def special_cases() -> Iterator[Case]:
     for name, function in words.items():
         yield Case(f"mov.u32 {{d}}, {name}", 32, (1,), each(function), **more)
     for name in ("%cluster_ctarank", "%cluster_ctaid.x", "%clusterid.y"):
-        yield Case(f"mov.u32 {{d}}, {name}", 32, (1,), each(lambda t: 0), **more | {"target": HOPPER})
+        yield Case(f"mov.u32 {{d}}, {name}", 32, (1,), each(lambda t: 0), **more | ON_HOPPER)
     for name in ("%cluster_nctarank", "%cluster_nctaid.z", "%nclusterid.x"):
-        yield Case(f"mov.u32 {{d}}, {name}", 32, (1,), each(lambda t: 1), **more | {"target": HOPPER})
-    yield Case("mov.pred {d}, %is_explicit_cluster", 1, (1,), each(lambda t: 0), **more | {"target": HOPPER})
+        yield Case(f"mov.u32 {{d}}, {name}", 32, (1,), each(lambda t: 1), **more | ON_HOPPER)
+    yield Case("mov.pred {d}, %is_explicit_cluster", 1, (1,), each(lambda t: 0), **more | ON_HOPPER)
     yield Case("mov.u16 {d}, %tid.x", 16, (1,), each(lambda t: t), **more)
     yield Case("cvt.u32.u16 {d}, %ntid.x", 32, (1,), each(lambda t: _THREADS), **more)
     yield Case("cvt.u64.u32 {d}, %tid.x", 64, (1,), each(lambda t: t), **more)
