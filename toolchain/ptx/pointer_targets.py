@@ -46,6 +46,7 @@ class Pointers:
     nulls: dict[Node, "NullClass"] = field(default_factory=dict)
     null_stores: dict[Access, "NullClass"] = field(default_factory=dict)
     _variables: dict[int, Target] = field(default_factory=dict)
+    _stores_to: dict[Target, dict[int | None, list[Access]]] | None = None
 
     def type(self, node: Node) -> PtrType | None:
         """The type of a node that is a pointer; None for a number."""
@@ -55,15 +56,27 @@ class Pointers:
         found = {target.space for target in (shared.targets if shared else self.targets[node])} - {GENERIC}
         return ptr(next(iter(found)) if len(found) == 1 else GENERIC if found else "global")
 
+    def add(self, node: Node, found: dict[Target, None]) -> None:
+        """Add to what a node may point to."""
+        self.targets[node] = self.targets.get(node, {}) | found
+        self._stores_to = None
+
     def contents(self, target: Target, offset: int | None) -> list[Access]:
         """The stores of 64 bits that may have written what lies at an offset in a variable."""
-        return [store for store in self.flow.stores if self._may_write(store, target, offset)]
+        if self._stores_to is None:
+            self._stores_to = self._index()
+        found = self._stores_to.get(target, {})
+        if offset is None:
+            return [store for stores in found.values() for store in stores]
+        return [*found.get(offset, ()), *found.get(None, ())]
 
-    def _may_write(self, store: Access, target: Target, offset: int | None) -> bool:
-        return any(
-            found is target and (at is None or offset is None or at == offset)
-            for found, at in self.places(store)
-        )
+    def _index(self) -> dict[Target, dict[int | None, list[Access]]]:
+        """The stores to each target by their offset, None where it is not constant."""
+        result: dict[Target, dict[int | None, list[Access]]] = {}
+        for store in self.flow.stores:
+            for target, at in self.places(store):
+                result.setdefault(target, {}).setdefault(at, []).append(store)
+        return result
 
     def places(self, access: Access) -> Iterator[tuple[Target, int | None]]:
         """Where an access may go: targets, and the offset where it is constant."""

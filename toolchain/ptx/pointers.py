@@ -111,7 +111,7 @@ class _Inference:
             if not fresh:
                 continue
             news = True
-            self.result.targets[node] = known | fresh
+            self.result.add(node, fresh)
             waiting += [(user, fresh) for user in self._flow.users.get(node, ()) if self._carries(user)]
         return news
 
