@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 
-from qgpu.toolchain.codegen.liveness import Live, forget, overlap_lanes, written
+from qgpu.toolchain.codegen.liveness import Live, forget, written
 from qgpu.toolchain.codegen.registers import Kind, Register
 from qgpu.toolchain.codegen.tiles import Tile
 
@@ -37,12 +37,12 @@ class Interference:
 
     def _add_writes(self, tile: Tile, after: Live) -> None:
         """A write stands in the way of what is live after it, for lanes that it reaches; not of its copy."""
-        reached = () if tile.scalar else tile.guard
-        for register, lanes in after.items():
-            if register is tile.source:
-                continue
-            if any(overlap_lanes(forget(member, tile), reached) for member in lanes):
-                for own in written(tile):
+        source, unreached = tile.source, frozenset() if tile.scalar else tile.outside
+        for own in written(tile):
+            for register, lanes in after.items():
+                if register.kind != own.kind or register is source or register is own:
+                    continue
+                if not unreached or any(forget(member, tile).isdisjoint(unreached) for member in lanes):
                     self._connect(own, register)
 
     def _connect(self, a: Register, b: Register) -> None:

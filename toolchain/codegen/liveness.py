@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from qgpu.toolchain.codegen.places import overlap
 from qgpu.toolchain.codegen.registers import Guard, GuardLiteral, Register
 from qgpu.toolchain.codegen.tiles import Tile
 
@@ -86,13 +85,19 @@ def _follow(
             previous = edge.source
             if edge.nobody is not None and edge.nobody <= wanted:
                 continue
-            if not _added(after[previous].setdefault(register, []), wanted):
+            known = after[previous].get(register)
+            if known is None:
+                after[previous][register] = [wanted]
+            elif not _added(known, wanted):
+                continue
+            here = register is previous.data or register is previous.predicate
+            if here and (single or previous.scalar):
                 continue
             for passed in _before(wanted, previous):
-                if register not in written(previous):
-                    pending.append((previous, passed))
-                elif not (single or previous.scalar):
+                if here:
                     pending += [(previous, rest) for rest in _difference(passed, previous.guard)]
+                else:
+                    pending.append((previous, passed))
 
 
 def _added(known: list[Lanes], lanes: Lanes) -> bool:
@@ -120,25 +125,23 @@ def written(tile: Tile) -> tuple[Register, ...]:
 def forget(lanes: Lanes, tile: Tile) -> Lanes:
     """Lanes in terms of the predicates before a tile: what is said of the one it writes is dropped."""
     predicate = tile.predicate
-    if predicate is None or not any(literal.register is predicate for literal in lanes):
+    if predicate is None or not lanes or not any(literal.register is predicate for literal in lanes):
         return lanes
     return frozenset(literal for literal in lanes if literal.register is not predicate)
 
 
-def _before(lanes: Lanes, tile: Tile) -> Iterator[Lanes]:
+def _before(lanes: Lanes, tile: Tile) -> Sequence[Lanes]:
     """Lanes in terms of the predicates before a tile: those for which it wrote one, and the others."""
     rest = forget(lanes, tile)
     if rest is lanes:
-        yield lanes
-        return
-    if overlap_lanes(rest, tile.guard):
-        yield rest.union(tile.guard)
-    yield from _difference(lanes, tile.guard)
+        return (lanes,)
+    written_ = [rest.union(tile.guard)] if rest.isdisjoint(tile.outside) else []
+    return [*written_, *_difference(lanes, tile.guard)]
 
 
 def _difference(lanes: Lanes, guard: Guard) -> Iterator[Lanes]:
     """lanes without those of the guard: they fail its first literal, or its second but not its first, ..."""
-    if not overlap_lanes(lanes, guard):
+    if any(~literal in lanes for literal in guard):
         yield lanes
         return
     held = set(lanes)
@@ -146,11 +149,6 @@ def _difference(lanes: Lanes, guard: Guard) -> Iterator[Lanes]:
         if literal not in lanes:
             yield frozenset((*held, ~literal))
             held.add(literal)
-
-
-def overlap_lanes(a: Iterable[GuardLiteral], b: Iterable[GuardLiteral]) -> bool:
-    """Whether some lane may be in both."""
-    return overlap(((g.register, g.polarity) for g in a), ((g.register, g.polarity) for g in b))
 
 
 def _reads(tile: Tile) -> Iterator[tuple[Register, Lanes]]:

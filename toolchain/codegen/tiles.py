@@ -50,6 +50,11 @@ class Tile:
         yield from (tile for tile in (self.next, self.taken) if tile is not None)
 
     @property
+    def outside(self) -> frozenset[GuardLiteral]:
+        """The literals that hold in none of the lanes that take part."""
+        return frozenset(~literal for literal in self.guard)
+
+    @property
     def source(self) -> Register | None:
         """The register that the tile copies, if that is all it does."""
         if (
