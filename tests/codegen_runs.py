@@ -55,3 +55,14 @@ def after(
     trace = ran(kernel, arguments, block, grid, machine)
     assert trace.fault is None, trace.fault
     return [numbers(trace.buffer(region)) for region in trace.launch.buffers if region]
+
+
+def reversal(count: int) -> str:
+    """A kernel that reads `count` words of each thread, all before it writes them in reverse order."""
+    lines = [f"  %t = sreg tid.x : i32\n  %s = mul %t, i32 {count} : i32"]
+    for i in range(count):
+        lines.append(f"  %p{i} = ptradd %a, %s {{scale: 4, disp: {4 * i}, signed: true}} : ptr<global>")
+        lines.append(f"  %x{i} = load i32 %p{i} : i32")
+    lines += [f"  store i32 %p{i}, %x{count - 1 - i}" for i in range(count)]
+    body = "\n".join(lines)
+    return f"kernel @k(%a: ptr<global>) {LINEARISED} {{\nentry:\n{body}\n  ret\n}}\n"

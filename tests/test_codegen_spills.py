@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from codegen_runs import LINEARISED, after, made, words
+from codegen_runs import LINEARISED, after, made, reversal, words
 from codegen_sha import sha256_kernel
 from qgpu.backends.machine.description import DEFAULT, LARGE, SMALL, MachineDescription
 from qgpu.ir import verify
@@ -14,17 +14,6 @@ from qgpu.ir.parser import parse_function
 from qgpu.ir.passes import default_pipeline
 from qgpu.toolchain.codegen import generate_kernel
 from qgpu.toolchain.diagnostics import DiagnosticError
-
-
-def reversal(count: int) -> str:
-    """A kernel that reads `count` words of each thread, all before it writes them in reverse order."""
-    lines = [f"  %t = sreg tid.x : i32\n  %s = mul %t, i32 {count} : i32"]
-    for i in range(count):
-        lines.append(f"  %p{i} = ptradd %a, %s {{scale: 4, disp: {4 * i}, signed: true}} : ptr<global>")
-        lines.append(f"  %x{i} = load i32 %p{i} : i32")
-    lines += [f"  store i32 %p{i}, %x{count - 1 - i}" for i in range(count)]
-    body = "\n".join(lines)
-    return f"kernel @k(%a: ptr<global>) {LINEARISED} {{\nentry:\n{body}\n  ret\n}}\n"
 
 
 @pytest.mark.parametrize(("machine", "count", "threads"), [(DEFAULT, 40, 2), (SMALL, 36, 1), (LARGE, 20, 40)])
