@@ -128,7 +128,7 @@ def draw(
     seed: int, n: int, low: int | None = None, high: int | None = None, dtype: DTypeLike = np.int32
 ) -> Array:
     """`n` numbers from low to high - 1 (by default all that the type holds), the same for the same seed."""
-    limits = np.iinfo(np.dtype(dtype))
+    limits = np.iinfo(np.dtype(dtype).name)
     first = limits.min if low is None else low
     last = limits.max if high is None else high - 1
     return np.random.default_rng(seed).integers(first, last, n, dtype=dtype, endpoint=True)

@@ -73,7 +73,7 @@ def _floyd_warshall(distance: Array, following: Array, n: int) -> None:
 def _bellman_ford(edges: Array, m: int, distance: Array, n: int, source: int, negative: Array) -> None:
     graph = nx.DiGraph()
     graph.add_nodes_from(range(n))
-    graph.add_weighted_edges_from(rows_of(edges, 3)[:m])
+    graph.add_weighted_edges_from((a, b, w) for a, b, w in rows_of(edges, 3)[:m])
     lengths = nx.single_source_bellman_ford_path_length(graph, source)
     distance[:n] = [lengths.get(v, 2**60) for v in range(n)]
     negative[0] = 0
@@ -83,7 +83,7 @@ def _dijkstra(weights: Array, distances: Array) -> None:
     graph = nx.from_numpy_array(weights.reshape(10, 10).astype(int), create_using=nx.DiGraph)
     for source in range(10):
         lengths = nx.single_source_dijkstra_path_length(graph, source)
-        put(distances, [lengths.get(v, -1) for v in range(10)], at=10 * source)
+        put(distances, [int(lengths.get(v, -1)) for v in range(10)], at=10 * source)
 
 
 def _neighbours(rows: Array, n: int) -> list[Edge]:

@@ -215,7 +215,7 @@ def _regions(colour: Array, region: Array, width: int, height: int) -> None:
 
 
 def _resize(image: Array, in_width: int, in_height: int, out: Array, width: int, height: int) -> None:
-    picture = ints(image.reshape(in_height, in_width))
+    picture = rows_of(image, in_width)
     for y in range(height):
         for x in range(width):
             x0, fx = divmod(x * (in_width - 1) * 256 // max(width - 1, 1), 256)
