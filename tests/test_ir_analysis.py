@@ -448,3 +448,37 @@ def test_slots_say_themselves_whether_they_are_uniform() -> None:
     }""")
     found = Uniformity(function)
     assert [i.name for i in function.instructions if not found.is_uniform(i)] == ["b", "l"]
+
+
+ONE_WARP = """
+kernel @f(%p: ptr<global>, %n: i32) attributes {max_threads: 32} {
+entry:
+  %t = sreg tid.x : i32
+  %b = sreg ntid.x : i32
+  %l = sreg laneid : i32
+  %inside = icmp ult %t, %b : i1
+  %small = icmp slt %t, i32 32 : i1
+  %never = icmp ugt %l, i32 40 : i1
+  %warp = lshr %t, i32 5 : i32
+  %odd = trunc %t : i1
+  %votes = ballot %odd, i32 -1 : i32
+  %mine = ballot %odd, %t : i32
+  %sum = redux add %t, i32 -1 : i32
+  %all = barrier_reduce and %odd : i32
+  %half = icmp slt %t, i32 16 : i1
+  %q = addrof @table : ptr<const>
+  %word = load i32 %q : i32
+  %old = cmpxchg %p, %n, %n : i32
+  ret
+}
+"""
+
+
+def test_what_all_threads_of_one_warp_have_in_common() -> None:
+    text = ONE_WARP.replace("entry:", '  array @table: const, 4 bytes, align 4, data "07"\nentry:')
+    known = {"b", "inside", "small", "never", "warp", "all", "word", "q"}
+    for warp_size, more in ((0, set()), (32, {"votes", "sum"}), (16, set())):
+        function = parse_function(text)
+        uniformity = Uniformity(function, warp_size=warp_size)
+        names = {i.name for i in function.instructions if i.name and uniformity.is_uniform(i)}
+        assert names == known | more

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.opcodes import SWAPPED_PREDICATE
-from qgpu.ir.core.types import I1, IntType
+from qgpu.ir.core.types import I1, I32, IntType
 from qgpu.ir.core.values import Constant, Value
 
 DEPTH = 6
@@ -92,9 +92,15 @@ _RULES: dict[str, Callable[[Interval, Interval], Interval]] = {
 
 @dataclass(frozen=True)
 class Intervals:
-    """Intervals of values in a thread block whose warps have `lanes` lanes."""
+    """Intervals of values in a thread block.
 
-    lanes: int
+    Attributes:
+        lanes: lanes of a warp.
+        threads: the most threads of the thread block; CUDA's bound where the kernel states none.
+    """
+
+    lanes: int = 32
+    threads: int = 1024
 
     def of(self, value: Value, depth: int = DEPTH) -> Interval:
         """The interval of an i32; everything where nothing is known."""
@@ -103,7 +109,7 @@ class Intervals:
         if not isinstance(value, Instruction) or depth == 0:
             return EVERYTHING
         if value.op == "sreg":
-            return Interval(0, self.lanes - 1) if value.attrs["name"] == "laneid" else EVERYTHING
+            return self._register(value.attrs["name"])
         if value.op == "select":
             condition, a, b = value.operands
             return self._where(a, condition, True, depth - 1).joined(
@@ -120,6 +126,25 @@ class Intervals:
         a, b = (self.of(operand, depth - 1) for operand in value.operands)
         return _RULES[value.op](a, b)
 
+    def _register(self, name: str) -> Interval:
+        if name == "laneid":
+            return Interval(0, self.lanes - 1)
+        if name.startswith(("tid.", "warpid")):
+            return Interval(0, self.threads - 1)
+        return Interval(1, self.threads) if name.startswith("ntid.") else EVERYTHING
+
+    def decides(self, comparison: Instruction) -> bool:
+        """Whether an icmp has one result in all threads: by intervals, or of an index with its bound."""
+        a, b = comparison.operands
+        if a.type is not I32:
+            return False
+        if _is_index_and_bound(a, b) or _is_index_and_bound(b, a):
+            return True
+        left, right = self.of(a), self.of(b)
+        apart = left.high < right.low or right.high < left.low
+        unsigned = comparison.attrs["pred"][0] == "u"
+        return apart and not (unsigned and min(left.low, right.low) < 0)
+
     def _where(self, value: Value, condition: Value, holds: bool, depth: int) -> Interval:
         """The interval of a value where a condition holds, or where it does not."""
         interval = self.of(value, depth)
@@ -131,6 +156,12 @@ class Intervals:
         if a is not value or not isinstance(b, Constant) or a.type is I1:
             return interval
         return _narrowed(interval, predicate, b, holds)
+
+
+def _is_index_and_bound(index: Value, bound: Value) -> bool:
+    """Whether one value is a thread's or thread block's index, and the other their number on that axis."""
+    names = [v.attrs["name"] if isinstance(v, Instruction) and v.op == "sreg" else "" for v in (index, bound)]
+    return names[0].startswith(("tid.", "ctaid.")) and names[1] == f"n{names[0]}"
 
 
 def _narrowed(interval: Interval, predicate: str, bound: Constant, holds: bool) -> Interval:

@@ -11,16 +11,21 @@ from __future__ import annotations
 
 from qgpu.ir.analysis.cfg import reverse_postorder
 from qgpu.ir.analysis.dominators import DominatorTree
+from qgpu.ir.analysis.intervals import Intervals
 from qgpu.ir.analysis.loops import Loop, LoopInfo
 from qgpu.ir.analysis.postdominators import Reconvergence
 from qgpu.ir.core.block import BasicBlock
 from qgpu.ir.core.function import Function
 from qgpu.ir.core.instruction import Instruction
-from qgpu.ir.core.types import PtrType
+from qgpu.ir.core.types import I32, PtrType
 from qgpu.ir.core.values import Value
 
 LANE_RESULTS = ("atomicrmw", "cmpxchg", "shuffle", "ballot", "match", "redux")
 """Opcodes whose results depend on the lane, or on its warp."""
+
+MAX_THREADS, MAX_LANES = 1024, 32
+"""The sizes of thread blocks and warps that no machine exceeds (CUDA C++ Programming Guide, compute
+capabilities)."""
 
 DIVERGENT_REGISTERS = ("tid.x", "tid.y", "tid.z", "laneid", "warpid")
 
@@ -41,12 +46,20 @@ class Uniformity:
     """Divergent values, branches and loops of a function.
 
     In a linearised function slots say themselves whether they are uniform, and no branch diverges.
+    With `warp_size`, votes are uniform in a kernel whose thread blocks are one warp (attribute max_threads).
     """
 
     def __init__(
-        self, function: Function, tree: DominatorTree | None = None, loops: LoopInfo | None = None
+        self,
+        function: Function,
+        tree: DominatorTree | None = None,
+        loops: LoopInfo | None = None,
+        warp_size: int = 0,
     ) -> None:
         self.function = function
+        threads = int(function.attrs.get("max_threads", MAX_THREADS))
+        self._intervals = Intervals(warp_size or MAX_LANES, threads)
+        self._one_warp = threads <= warp_size
         self.tree = tree or DominatorTree(function)
         self.loops = loops or LoopInfo(function, self.tree)
         self.reconvergence = Reconvergence(self.loops)
@@ -77,14 +90,25 @@ class Uniformity:
         return True
 
     def _becomes_divergent(self, block: BasicBlock, instruction: Instruction) -> bool:
+        if instruction.op in ("ballot", "redux") and self._one_warp:
+            return not self.is_uniform_at(instruction.operands[1], block)
         if is_source(instruction):
-            return True
-        if instruction.op == "barrier_reduce":
+            return not self._has_one_value(instruction)
+        if instruction.op == "barrier_reduce" or self._has_one_value(instruction):
             return False
         joined = block in self._joins or block in self._irreducible
         if joined and instruction.op == "phi" and len(set(instruction.operands)) > 1:
             return True
         return any(not self.is_uniform_at(operand, block) for operand in instruction.operands)
+
+    def _has_one_value(self, instruction: Instruction) -> bool:
+        """Whether a value is the same number in every thread, however they come to it."""
+        if instruction.op == "icmp":
+            return self._intervals.decides(instruction)
+        if instruction.op == "phi" or instruction.type is not I32:
+            return False
+        interval = self._intervals.of(instruction)
+        return interval.low == interval.high
 
     def _visit_branch(self, block: BasicBlock, branch: Instruction) -> bool:
         if block in self._branches or len(block.successors) < 2:

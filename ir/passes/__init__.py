@@ -95,7 +95,7 @@ def default_pipeline(target: Target | None = None) -> list[Pass]:
         Simplify(),
         CommonSubexpressions(),
         DeadCode(),
-        Linearize(),
+        Linearize(warp_size=target.warp_size),
         LowerBarriers(),
         LowerExchanges(target.warp_size, target.threads),
         SerialiseAtomics(target.warp_size, target.threads),

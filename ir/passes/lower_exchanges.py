@@ -107,12 +107,12 @@ class _Exchanges:
         taken = {array.name for array in self.function.shared}
         while self.array in taken:
             self.array += "_"
-        self.intervals = Intervals(self.lanes.lanes)
+        self.intervals = Intervals(self.lanes.lanes, self.lanes.threads)
         self.original = set(self.function.instructions)
 
     @cached_property
     def uniformity(self) -> Uniformity:
-        return Uniformity(self.function)
+        return Uniformity(self.function, warp_size=self.lanes.lanes)
 
     def lower(self, instruction: Instruction) -> None:
         """Replaces one exchange."""

@@ -35,18 +35,19 @@ class Linearize(Pass):
     several entries (see make-reducible).
 
     Options: `skip_limit` is how many instructions a side may have that lanes do not vote on before it runs,
-    where its branch cannot skip it for nothing.
+    where its branch cannot skip it for nothing. `warp_size` is how many lanes a warp has, 0 if that is open.
     """
 
     name: ClassVar[str] = "linearize"
     skip_limit: int = 40
+    warp_size: int = 0
 
     def run(self, function: Function) -> bool:
         if function.linearised:
             return False
         normalise(function)
         refuse_irreducible(function)
-        uniformity = Uniformity(function)
+        uniformity = Uniformity(function, warp_size=self.warp_size)
         state = State(function, barrier_follows=blocks_before_barriers(function))
         state.divergent = set(uniformity.divergent_branches)
         function.attrs["linearised"] = True
