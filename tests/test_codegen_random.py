@@ -54,11 +54,17 @@ def meaning(function: Function, args: list, grid: tuple[int, int, int], threads:
 
 
 def outcome(
-    function: Function, machine: MachineDescription, args: list, grid: tuple[int, int, int], threads: int
+    function: Function,
+    machine: MachineDescription,
+    args: list,
+    grid: tuple[int, int, int],
+    threads: int,
+    registers: int | None = None,
 ) -> list[bytes]:
     """The buffers after a launch of the generated code, by the reference interpreter."""
-    kernel = generate_kernel(function, machine)
+    kernel = generate_kernel(function, machine, registers)
     verify_kernel(kernel, machine)
+    assert registers is None or kernel.registers <= registers
     contents = [arg.tobytes() if isinstance(arg, np.ndarray) else arg for arg in args]
     launch = build_launch(machine, kernel, grid, (threads, 1, 1), contents)
     trace = run_launch(launch, 300_000)
@@ -66,7 +72,7 @@ def outcome(
     return [trace.buffer(region) for region in launch.buffers if region]
 
 
-def check(seed: int, statements: int, shape: tuple, passes: list) -> None:
+def check(seed: int, statements: int, shape: tuple, passes: list, registers: int | None = None) -> None:
     grid, threads, machine = shape
     function = random_kernel(seed, statements)
     args = arguments(seed)
@@ -77,13 +83,20 @@ def check(seed: int, statements: int, shape: tuple, passes: list) -> None:
     again = parse_function(print_function(function))
     for step in passes:
         step.run(again)
-    assert outcome(again, machine, args, grid, threads) == expected
+    assert outcome(again, machine, args, grid, threads, registers) == expected
 
 
 @pytest.mark.parametrize("seed", FOUND)
 def test_found(seed: int) -> None:
     check(seed, 10, SHAPES[2], [Linearize()])
     check(seed, 5, SHAPES[3], default_pipeline())
+
+
+@pytest.mark.parametrize("seed", range(200, 220))
+def test_with_registers_of_every_kind_too_few(seed: int) -> None:
+    machine = dataclasses.replace(NARROW, name="few", predicates=6, uniform_registers=32, rom_blocks=4096)
+    passes = default_pipeline() if seed % 2 else [Linearize()]
+    check(seed, 7, ((2, 1, 1), 7, machine), passes, registers=8)
 
 
 @pytest.mark.parametrize("seed", range(24))
