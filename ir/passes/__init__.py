@@ -2,6 +2,7 @@
 
 from qgpu.ir.passes.common_subexpressions import CommonSubexpressions
 from qgpu.ir.passes.dead_code import DeadCode
+from qgpu.ir.passes.enclose_critical_sections import EncloseCriticalSections
 from qgpu.ir.passes.errors import PassError
 from qgpu.ir.passes.expand_operations import ExpandOperations
 from qgpu.ir.passes.if_convert import IfConvert
@@ -29,6 +30,7 @@ __all__ = [
     "CommonSubexpressions",
     "DeadCode",
     "DumpFiles",
+    "EncloseCriticalSections",
     "ExpandOperations",
     "IfConvert",
     "Linearize",
@@ -89,6 +91,7 @@ def default_pipeline(target: Target | None = None) -> list[Pass]:
         IfConvert(),
         RecoverIndices(),
         MakeReducible(),
+        EncloseCriticalSections(),
         ExpandOperations(),
         SplitWide(),
         ExpandOperations(),
