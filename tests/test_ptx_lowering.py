@@ -381,6 +381,11 @@ def test_without_line_information_the_ptx_line_counts() -> None:
     assert str(next(iter(function.entry)).loc) == "k.ptx:13:3"
 
 
+def test_a_line_of_a_file_without_a_name_counts_as_none() -> None:
+    function = lower(kernel("\n.loc 7 3 1\nld.param.u32 %r1, [n];\nadd.s32 %r2, %r1, 1;"))
+    assert str(next(iter(function.entry)).loc) == "k.ptx:14:1"
+
+
 # -------------------------------------------------------------------- examples
 
 

@@ -22,8 +22,8 @@ class Places:
     files: dict[int, str] = field(default_factory=dict)
 
     def location(self, line: ast.SourceLine | None, position: ast.Position) -> Location:
-        """The CUDA line in force, or the PTX line itself where no `.loc` tells."""
-        if line is None:
+        """The CUDA line in force, or the PTX line itself where no `.loc` tells, or one of an unknown file."""
+        if line is None or line.file not in self.files:
             return Location(self.ptx.name, position.line, position.column)
         return Location(self._shown(self.files[line.file]), line.line, line.column)
 
