@@ -15,6 +15,7 @@ from qgpu.ir import I32, BasicBlock, Builder, Function, Instruction, Value, cons
 SITES = 64
 VARIABLES = 5
 UNIFORM = (0, 1)
+LANE_VARIABLES = (2, 3)
 
 
 @dataclass
@@ -33,6 +34,7 @@ class Generator:
     size: int = 8
     barriers: bool = False
     rounds: int = 1
+    extras: tuple[str, ...] = ()
     regions: list[Region] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -117,6 +119,38 @@ class Generator:
             self.store(builder, values[self.random.randrange(VARIABLES)])
         if self.barriers and self.random.random() < 0.25:
             builder.barrier()
+        for extra in self.extras:
+            if self.random.random() < 0.3:
+                values[self.random.choice(LANE_VARIABLES)] = getattr(self, extra)(builder, values)
+
+    def exchange(self, builder: Builder, values: list[Value]) -> Value:
+        """A value of other lanes, by a shuffle of one of several forms or what all lanes have in common."""
+        value, other = (values[self.random.choice(LANE_VARIABLES)] for _ in range(2))
+        everyone = constant(I32, -1)
+        kind = self.random.choice(["xor", "add", "idx", "pick", "ballot", "match", "redux"])
+        lane = builder.sreg("laneid")
+        if kind in ("xor", "add"):
+            source = builder.emit(kind, lane, constant(I32, self.random.choice([1, 2])))
+            return builder.emit("shuffle", value, source, everyone)
+        if kind in ("idx", "pick"):
+            mask = everyone if kind == "idx" else builder.emit("or", other, constant(I32, 5))
+            return builder.emit("shuffle", value, builder.emit("and", other, constant(I32, 3)), mask)
+        if kind == "ballot":
+            return builder.emit("ballot", builder.icmp("slt", value, other), everyone)
+        if kind == "match":
+            return builder.emit("match", builder.emit("and", value, constant(I32, 1)), everyone)
+        reduction = self.random.choice(["add", "min_s", "max_u", "or", "xor"])
+        return builder.emit("redux", value, everyone, attrs={"kind": reduction})
+
+    def atomic(self, builder: Builder, values: list[Value]) -> Value:
+        """An operation on one of the first words of `out`, which all threads share."""
+        value, other = (values[self.random.choice(LANE_VARIABLES)] for _ in range(2))
+        index = builder.emit("and", other, constant(I32, 1))
+        pointer = builder.ptradd(self.function.args[1], index, 4)
+        kind = self.random.choice(["add", "max_s", "and", "xchg", "inc", "dec", "cmpxchg"])
+        if kind == "cmpxchg":
+            return builder.emit("cmpxchg", pointer, other, value)
+        return builder.atomicrmw(kind, pointer, value)
 
     def store(self, builder: Builder, value: Value) -> None:
         """Adds to a word of the thread's own row, so that the number of times counts too."""
@@ -236,9 +270,9 @@ def remove_trivial_phis(function: Function) -> None:
                 changed = True
 
 
-def random_kernel(seed: int, size: int = 8, barriers: bool = False) -> Function:
-    """The kernel of a seed; `size` bounds the number of loops."""
-    return Generator(seed, size, barriers).generate()
+def random_kernel(seed: int, size: int = 8, barriers: bool = False, extras: tuple[str, ...] = ()) -> Function:
+    """The kernel of a seed; `size` bounds the number of loops, `extras` are `exchange` and `atomic`."""
+    return Generator(seed, size, barriers, extras=extras).generate()
 
 
 def random_graph(seed: int, size: int = 12, barriers: bool = False) -> Function:

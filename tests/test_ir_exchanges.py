@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from qgpu.ir import Function, parse_function, verify
+from ir_random_kernels import SITES, random_kernel
+from qgpu.ir import Function, parse_function, print_function, verify
 from qgpu.ir.interpreter import Fault, interpret
-from qgpu.ir.passes import Linearize, LowerExchanges, PassError
+from qgpu.ir.passes import Linearize, LowerExchanges, PassError, SerialiseAtomics
 
 KERNEL = """
 kernel @f(%in: ptr<global>, %lanes: ptr<global>, %out: ptr<global>, %u: i32) {
@@ -275,3 +276,23 @@ def test_what_a_word_cannot_hold_is_refused() -> None:
     wide = "%y = zext %x : i64\n%z = shuffle %y, %s, i32 -1 : i64\n%r = trunc %z : i32"
     with pytest.raises(PassError, match="'shuffle' of i64"):
         lowered(text.replace("CODE", wide), 32, 32)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_kernels_in_lockstep_mean_the_same_without_exchanges_and_turns(seed: int) -> None:
+    warp_size, threads = 4, 7
+    function = random_kernel(seed, 3, extras=("exchange", "atomic"))
+    Linearize(warp_size=warp_size).run(function)
+    lowered = parse_function(print_function(function))
+    LowerExchanges(warp_size, threads).run(lowered)
+    SerialiseAtomics(warp_size, threads).run(lowered)
+    verify(lowered)
+    assert not [i for i in lowered.instructions if i.op in ("shuffle", "ballot", "match", "redux", "cmpxchg")]
+    results = []
+    for kernel in (function, lowered):
+        chance = random.Random(seed)
+        data = packed([chance.randrange(-5, 9) for _ in range(threads)])
+        out = bytearray(4 * SITES * threads)
+        interpret(kernel, [data, out, seed % 4], (2, 1, 1), (threads, 1, 1), warp_size)
+        results.append(bytes(out))
+    assert results[0] == results[1]
