@@ -29,7 +29,7 @@ from qgpu.toolchain.codegen.places import Decisions, Places, RetryError
 from qgpu.toolchain.codegen.regions import Region
 from qgpu.toolchain.codegen.registers import Register
 from qgpu.toolchain.codegen.routing import Routing, route_with_constants
-from qgpu.toolchain.codegen.selections import prefers_overwriting
+from qgpu.toolchain.codegen.selections import is_one_side, prefers_overwriting
 from qgpu.toolchain.codegen.splitting import split
 
 SCALAR_COST = 2
@@ -185,12 +185,15 @@ class Selector:
         return (node in self.needed or node is owner) and node not in self.places.aliases
 
     def _branch_owner(self, region: Region) -> Node | None:
-        """The node whose block can take the region's branch, or None where the branch needs its own."""
+        """The node whose block can take the region's branch, or None where the branch needs its own.
+
+        A block decides by the lanes that it visits, so none can that writes one side of a selection alone.
+        """
         branch = region.branch
         value = branch.expression.moved if branch else None
         if branch is None or not isinstance(value, Node):
             return None
-        fits = value.block is region.block and value.uniform == branch.uniform
+        fits = value.block is region.block and value.uniform == branch.uniform and not is_one_side(value)
         if fits and value.kind in ("value", "load") and branch not in self.decisions.detached:
             return value
         if branch in self.decisions.alone:

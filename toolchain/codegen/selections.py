@@ -108,6 +108,11 @@ def overwrite(node: Node, region: Region) -> list[Node]:
     return [first]
 
 
+def is_one_side(node: Node) -> bool:
+    """Whether a node writes, in some lanes, over what another has selected for the rest."""
+    return node.over is not None and all(condition is not node.over for condition, _ in node.guard or ())
+
+
 def step_of(node: Node, expression: Expression) -> Node:
     """A new node of a block for a step towards another, not yet in its region."""
     uniform = all(is_uniform(operand) for operand in expression.operands)

@@ -1,0 +1,1 @@
+"""Differential testing of the compiler: random kernels, executors that agree, planted mistakes."""
