@@ -184,6 +184,7 @@ BUFFER = bytes(32)
         ({"block": (9, 1, 1)}, "blocks of 9 threads: .* runs blocks of at most 8 on machine 'small'"),
         ({"block": (0, 1, 1)}, "block 0,1,1: each of x, y, z must be 1 to 2147483647"),
         ({"grid": (1, 1, 2**31)}, "grid 1,1,2147483648"),
+        ({"grid": (1, 1 << 23, 1), "block": (1, 64, 1)}, "fewer than 536870912 threads an axis"),
         ({"kernel": replace(VECADD, max_threads=4)}, "states a bound of 4"),
     ],
 )

@@ -21,6 +21,7 @@ from qgpu.backends.machine.description import (
 from qgpu.backends.machine.program import Kernel, Parameter
 from qgpu.backends.machine.tokens import STAGE_PARTS, stage_slices, vocabulary
 from qgpu.backends.machine.verify import SCALAR_BITS, THREAD_PRELOADS, verify_kernel
+from qgpu.ir.core.limits import LAUNCH
 
 Dim3 = tuple[int, int, int]
 BUFFER_ALIGN = 4 * BUFFER_ALIGN_WORDS
@@ -155,6 +156,8 @@ def _check_shape(machine: MachineDescription, kernel: Kernel, grid: Dim3, block:
             raise LaunchError(
                 f"{name} {','.join(map(str, size))}: each of x, y, z must be 1 to {(1 << 31) - 1}"
             )
+    if any(blocks * size >= LAUNCH for blocks, size in zip(grid, block, strict=True)):
+        raise LaunchError(f"grid {','.join(map(str, grid))}: a launch has fewer than {LAUNCH} threads an axis")
     threads, most = thread_count(block), machine.lanes * kernel.warp_stride
     if threads > most:
         raise LaunchError(

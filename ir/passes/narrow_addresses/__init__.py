@@ -15,6 +15,8 @@ from qgpu.ir.core.values import Value
 from qgpu.ir.passes.dead_code import remove_dead_instructions
 from qgpu.ir.passes.manager import Pass
 from qgpu.ir.passes.narrow_addresses.affine import Affine, decompose
+from qgpu.ir.passes.narrow_addresses.counters import narrow_counters
+from qgpu.ir.passes.narrow_addresses.extended import narrow_extended
 from qgpu.ir.passes.narrow_addresses.integers import narrow_integers
 
 
@@ -32,6 +34,9 @@ class NarrowAddresses(Pass):
 
     def run(self, function: Function) -> bool:
         changed = narrow_integers(function)
+        while narrow_extended(function) | narrow_counters(function):
+            changed = True
+        changed |= narrow_integers(function)
         changed |= AddressNarrowing(function).run()
         return remove_dead_instructions(function) or changed
 

@@ -10,6 +10,7 @@ from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.opcodes import to_signed
 from qgpu.ir.core.types import I32, I64, IntType
 from qgpu.ir.core.values import Constant, Value
+from qgpu.ir.passes.simplify.known_bits import possible_ones
 
 Key = tuple[int, bool]
 
@@ -82,7 +83,7 @@ def _decompose_extension(value: Instruction, scale: int, into: Affine) -> bool:
         return True
     if narrow.type is not I32:
         narrow = Builder().before(value).emit(value.op, narrow, type=I32)
-    into.add(narrow, value.op == "sext", scale)
+    into.add(narrow, value.op == "sext" or possible_ones(narrow) >> 31 == 0, scale)
     return True
 
 

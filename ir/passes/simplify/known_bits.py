@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from qgpu.ir.core.instruction import Instruction
+from qgpu.ir.core.limits import LAUNCH, THREADS
 from qgpu.ir.core.types import IntType
 from qgpu.ir.core.values import Constant, Value
 
 DEPTH = 4
-
-THREADS = 1024
-"""The most threads of a thread block (CUDA C++ Programming Guide, compute capabilities)."""
 
 
 def possible_ones(value: Value, depth: int = DEPTH) -> int:
@@ -72,9 +70,24 @@ def _sum(value: Instruction, depth: int) -> int:
 
 
 def _product(value: Instruction, depth: int) -> int:
+    if _counts_threads(*map(_register_name, value.operands)):
+        return _up_to(LAUNCH - 1)
     a, b = _operands(value, depth)
     low = -1 << _trailing_zeros(a) + _trailing_zeros(b)
     return low if a * b >> _width(value) else _up_to(a * b) & low
+
+
+def _register_name(value: Value) -> str:
+    """The special register that a value is, extended or not."""
+    while isinstance(value, Instruction) and value.op in ("zext", "sext"):
+        value = value.operands[0]
+    return value.attrs["name"] if isinstance(value, Instruction) and value.op == "sreg" else ""
+
+
+def _counts_threads(a: str, b: str) -> bool:
+    """Whether a product is of thread blocks and their size along one axis."""
+    blocks, size = sorted((a, b), key=lambda name: name.startswith("ntid"))
+    return size.startswith("ntid") and blocks in (f"ctaid{size[4:]}", f"nctaid{size[4:]}")
 
 
 def _quotient(value: Instruction, depth: int) -> int:
