@@ -1,6 +1,7 @@
 # make demo   compile a kernel and run it on the weights
 # make test   run every test
 # make lint   ruff and pyright
+# make fuzz   2,000 random kernels, the strength of such kernels, and 10,000 mutated inputs
 # make clean  remove what the others made
 #
 # PYTHON=python3.12   the Python that the virtual environment is made with (3.11 or later)
@@ -8,6 +9,7 @@
 PYTHON ?= python3
 TORCH_INDEX ?=
 TEST_WORKERS ?= 2
+KERNELS ?= 2000
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
@@ -17,7 +19,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint fuzz clean
 .DEFAULT_GOAL := demo
 
 demo: $(INSTALLED)
@@ -32,6 +34,11 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pyright -p .links
+
+fuzz: $(INSTALLED)
+	cd tests && ../$(BIN)/python -m fuzzing run --kernels $(KERNELS) --jobs $(TEST_WORKERS)
+	cd tests && ../$(BIN)/python -m fuzzing strength
+	cd tests && ../$(BIN)/python -m fuzzing mutate --jobs $(TEST_WORKERS)
 
 clean:
 	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis

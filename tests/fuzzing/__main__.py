@@ -2,6 +2,7 @@
 
     python -m fuzzing run --kernels 2000     every executor on each of so many kernels
     python -m fuzzing strength               how many of the planted miscompilations they find
+    python -m fuzzing mutate                 mutations of valid inputs, each a result or a diagnostic
 
 Run it in the folder `tests`. A kernel on which executors disagree is shrunk and written to `fuzzing/found`,
 whose files the tests run.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import click
 from hypothesis import HealthCheck, Phase, find, seed, settings
@@ -21,6 +23,7 @@ from rich.table import Table
 
 from fuzzing.cases import FOUND, cases, write_case
 from fuzzing.executors import Case, disagreement
+from fuzzing.mutations import Verdict, judge, limit_memory
 from fuzzing.plants import PLANTS
 from fuzzing.strength import Finding, strength
 
@@ -87,6 +90,39 @@ def strength_command(kernels: int, first: int) -> None:
         findings = strength(PLANTS, kernels, first, lambda finding: bars.advance(task))
     Console(width=100).print(_table(findings))
     click.echo(f"{sum(f.kernels is not None for f in findings)} of {len(findings)} found")
+
+
+@main.command()
+@click.option("--mutations", default=10_000, show_default=True, type=click.IntRange(1))
+@click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="Processes.")
+@click.option("--seed", "first", default=0, show_default=True, type=click.IntRange(0))
+@click.option("--save", metavar="DIR", help="Write inputs that are not dealt with into a folder.")
+def mutate(mutations: int, jobs: int, first: int, save: str | None) -> None:
+    """Feed mutations of valid files to the commands: each has to give a result or a diagnostic."""
+    batches = [min(BATCH, mutations - start) for start in range(0, mutations, BATCH)]
+    seeds = range(first, first + len(batches))
+    problems: list[Verdict] = []
+    with (
+        ProcessPoolExecutor(jobs, initializer=limit_memory) as pool,
+        Progress(console=Console(stderr=True)) as bars,
+    ):
+        task = bars.add_task("mutations", total=mutations)
+        for count, found in zip(batches, pool.map(judge, seeds, batches), strict=True):
+            bars.advance(task, count)
+            problems += found
+            for verdict in found:
+                bars.console.print(f"{verdict.name}: {verdict.problem}", markup=False)
+    _save(problems, save)
+    click.echo(f"{mutations} mutations, {len(problems)} without a result or a diagnostic")
+    sys.exit(bool(problems))
+
+
+def _save(problems: list[Verdict], folder: str | None) -> None:
+    if folder is None:
+        return
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for number, verdict in enumerate(problems):
+        Path(folder, f"{number:03}-{verdict.name}").write_bytes(verdict.data)
 
 
 def _table(findings: list[Finding]) -> Table:
