@@ -171,6 +171,35 @@ def test_ballot(warp_size: int, threads: int, branch: str) -> None:
 
 
 @pytest.mark.parametrize("branch", BRANCHES)
+def test_a_mask_of_0_names_all_lanes(branch: str) -> None:
+    for mask in ("i32 0", "%z"):
+        zero = "%z = and %u, i32 4 : i32\n"
+        check(
+            f"{zero}%r = ballot true, {mask} : i32",
+            lambda x, s, active, lane: sum(1 << i for i in active),
+            8,
+            11,
+            branch,
+        )
+        check(
+            f"{zero}%r = redux add %x, {mask} : i32", lambda x, s, a, i: sum(x[j] for j in a), 8, 11, branch
+        )
+        code = f"{zero}%k = xor %lane, i32 1 : i32\n%r = shuffle %x, %k, {mask} : i32"
+        check(code, reads(lambda lane: lane ^ 1, 8), 8, 11, branch)
+
+
+def test_a_reduction_leaves_out_lanes_that_its_mask_does_not_name() -> None:
+    code = "%r = redux xor %x, i32 -3 : i32"
+    check(
+        code,
+        lambda x, s, active, lane: fold(lambda a, b: a ^ b, [0, *(x[i] for i in active if i != 1)]),
+        4,
+        11,
+        "odd",
+    )
+
+
+@pytest.mark.parametrize("branch", BRANCHES)
 @pytest.mark.parametrize(("warp_size", "threads"), WARPS)
 def test_match(warp_size: int, threads: int, branch: str) -> None:
     check(

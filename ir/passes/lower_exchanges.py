@@ -20,7 +20,7 @@ from qgpu.ir.core.builder import Builder, constant
 from qgpu.ir.core.function import Array, Function
 from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.types import I1, I32, IntType, ptr
-from qgpu.ir.core.values import Argument, Constant, Value
+from qgpu.ir.core.values import TRUE, Argument, Constant, Value
 from qgpu.ir.passes.errors import PassError
 from qgpu.ir.passes.lockstep import LaneLoop, Lanes, declare_slot
 from qgpu.ir.passes.manager import Pass
@@ -101,6 +101,7 @@ class _Exchanges:
     builder: Builder = field(default_factory=Builder)
     word_per_thread: bool = False
     array: str = "exchange"
+    not_zero: set[Value] = field(default_factory=set)
     _sources: dict[tuple[BasicBlock, Value, Value], _Source] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -162,8 +163,21 @@ class _Exchanges:
         number = self.builder.cast("zext", condition, I32) if condition.type is I1 else condition
         return self.builder.emit("shl", number, self.lanes.lane())
 
+    def named(self, mask: Value) -> Value | None:
+        """The lanes that a mask names; None where these are all. A mask of 0 names all."""
+        if _is_full(mask, self.lanes.lanes):
+            return None
+        if isinstance(mask, Constant) or mask in self.not_zero:
+            return mask
+        return self.builder.select(self.builder.icmp("eq", mask, ZERO), ALL, mask)
+
+    def names(self, mask: Value, lane: Value) -> Value:
+        """Whether a mask names a lane."""
+        return self.builder.cast("trunc", self.builder.emit("lshr", mask, lane), I1)
+
     def masked(self, value: Value, mask: Value) -> Value:
-        return value if _is_full(mask, self.lanes.lanes) else self.builder.emit("and", value, mask)
+        named = self.named(mask)
+        return value if named is None else self.builder.emit("and", value, named)
 
     # Shuffles
 
@@ -207,10 +221,9 @@ class _Exchanges:
         if not self.intervals.of(lane).within(0, self.lanes.lanes - 1):
             inside = self.builder.icmp("ult", lane, constant(I32, self.lanes.lanes))
             lane = self.builder.select(inside, lane, self.lanes.lane())
-        if not _is_full(mask, self.lanes.lanes):
-            shifted = self.builder.emit("lshr", mask, lane)
-            named = self.builder.cast("trunc", shifted, I1)
-            lane = self.builder.select(named, lane, self.lanes.lane())
+        named = self.named(mask)
+        if named is not None:
+            lane = self.builder.select(self.names(named, lane), lane, self.lanes.lane())
         if _is_lane_number(lane) or (not block.guard and self._is_no_later(lane)):
             return _Source(lane)
         if self._is_one_to_one(lane, block):
@@ -267,19 +280,26 @@ class _Exchanges:
 
     def ballot(self, instruction: Instruction) -> Value:
         condition, mask = instruction.operands
-        return self.masked(self.combined(self.warp_word(), "or", 0, self.bit(condition)), mask)
+        result = self.masked(self.combined(self.warp_word(), "or", 0, self.bit(condition)), mask)
+        if condition == TRUE:
+            self.not_zero.add(result)
+        return result
 
     def redux(self, instruction: Instruction) -> Value:
         value, mask = instruction.operands
         kind = instruction.attrs["kind"]
-        return self.combined(self._group_word(mask), kind, IDENTITIES[kind], value)
+        start = IDENTITIES[kind]
+        named = self.named(mask)
+        if isinstance(named, Constant):
+            value = self.builder.select(self.names(named, self.lanes.lane()), value, constant(I32, start))
+        return self.combined(self._group_word(named), kind, start, value)
 
-    def _group_word(self, mask: Value) -> Value:
-        """A word for the lanes that name the same mask: that of the lowest of them."""
-        if _is_full(mask, self.lanes.lanes):
+    def _group_word(self, named: Value | None) -> Value:
+        """A word for the lanes that name the same mask: that of the lowest lane in it."""
+        if named is None:
             return self.warp_word()
-        below = self.builder.emit("sub", mask, ONE)
-        lower = self.builder.emit("and", self.builder.emit("not", mask), below)
+        below = self.builder.emit("sub", named, ONE)
+        lower = self.builder.emit("and", self.builder.emit("not", named), below)
         everyone = constant(I32, self.lanes.lanes - 1)
         return self.lane_word(self.builder.emit("umin", self.builder.emit("popc", lower), everyone))
 
@@ -305,7 +325,9 @@ class _Exchanges:
         builder.set(result, found)
         loop.close(builder, builder.icmp("ne", chosen, key))
         builder.before(instruction)
-        return self.masked(builder.get(result), mask)
+        lanes = self.masked(builder.get(result), mask)
+        self.not_zero.add(lanes)
+        return lanes
 
 
 _RULES: dict[str, Callable[[_Exchanges, Instruction], Value]] = {
