@@ -1,5 +1,6 @@
 """How many blocks a pattern takes: a block over lanes costs a pass a lane, a scalar one two."""
 
+from codegen_runs import after, words
 from qgpu.backends.machine.block import Block
 from qgpu.backends.machine.description import DEFAULT
 from qgpu.backends.machine.program import Kernel
@@ -376,3 +377,50 @@ def test_every_block_of_the_source_has_its_line() -> None:
     )
     made = generate_kernel(parse_function(text), DEFAULT)
     assert (made.lines[0].file, made.lines[0].line, made.lines[0].column) == ("k.cu", 7, 3)
+
+
+def test_a_condition_of_the_guard_lies_in_a_slot_that_the_block_sets() -> None:
+    """Two slots are set to one condition: each of them holds a condition of the guard."""
+    text = """kernel @test(%a: ptr<global>, %b: ptr<global>) attributes {linearised: true} {
+entry:
+  %t = sreg tid.x : i32
+  %active = slot : slot<i1>
+  %s = slot : slot<i1>
+  %e = slot : slot<i32>
+  %pa = ptradd %a, %t {scale: 4, disp: 0, signed: true} : ptr<global>
+  %pb = ptradd %b, %t {scale: 4, disp: 0, signed: true} : ptr<global>
+  %x = load i32 %pa : i32
+  %y = load i32 %pb : i32
+  set %e, %y
+  %in = icmp slt %t, i32 6 : i1
+  set %active, %in
+  br test
+test:
+  %c = icmp eq %x, i32 3 : i1
+  set %s, %c
+  br exits
+exits [%active, !%c]:
+  %g = get %e : i32
+  %d = icmp eq %g, i32 0 : i1
+  set %s, %d
+  set %active, %d
+  br first
+first [%active]:
+  store i32 %pa, i32 100
+  br second
+second [%s]:
+  store i32 %pb, i32 200
+  br done
+done:
+  ret
+}
+"""
+    made = parse_function(text)
+    verify(made)
+    x, y = [3, 3, 0, 0, 3, 0, 3, 0], [0, 1, 0, 1, 1, 0, 1, 0]
+    code = generate_kernel(made, DEFAULT)
+    got = after(code, [words(*x), words(*y)], (8, 1, 1), machine=DEFAULT)
+    active = [t < 6 if x[t] == 3 else t < 6 and y[t] == 0 for t in range(8)]
+    chosen = [x[t] == 3 if t >= 6 or x[t] == 3 else y[t] == 0 for t in range(8)]
+    assert got[0] == [100 if on else x[t] for t, on in enumerate(active)]
+    assert got[1] == [200 if on else y[t] for t, on in enumerate(chosen)]

@@ -230,3 +230,10 @@ class Scheduler:
             for node in draft.leaves:
                 if node in self.places.aliases:
                     yield (2 if node.uniform else 4), self.decisions.copied, node
+            for condition, _ in self._guard(draft):
+                if not isinstance(condition, Node):
+                    continue
+                if condition in self.places.aliases:
+                    yield 4, self.decisions.copied, condition
+                if condition in self.places.computed:
+                    yield 5, self.decisions.unplaced, self.places.computed[condition]
