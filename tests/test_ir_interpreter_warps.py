@@ -28,11 +28,11 @@ def kernel(body: str, buffers: int, linearised: bool) -> Function:
     return function
 
 
-def launch(body: str, *data: list[int], threads: int, linearised: bool = False, **rest: int) -> list[int]:
+def launch(body: str, *data: list[int], threads: int, linearised: bool = False) -> list[int]:
     """Runs a kernel over buffers of words; the words of the first one afterwards."""
     function = kernel(body, len(data), linearised)
     buffers = [bytearray(b"".join(word.to_bytes(4, "little") for word in words)) for words in data]
-    interpret(function, buffers, block=(threads, 1, 1), warp_size=WARP, **rest)
+    interpret(function, buffers, block=(threads, 1, 1), warp_size=WARP)
     return [int.from_bytes(buffers[0][at : at + 4], "little") for at in range(0, len(buffers[0]), 4)]
 
 
@@ -246,6 +246,30 @@ done:
   ret"""
     )
     assert launch(body, [0, 1, 2], threads=3) == [10, 11, 12]
+
+
+def test_a_lock_that_the_threads_of_a_warp_wait_for() -> None:
+    """Each thread takes the lock in a[0], adds its number and 1 to p[0] in two steps, and gives it back."""
+    body = """
+entry:
+  %t = sreg tid.x : i32
+  br take
+take:
+  %old = cmpxchg %a, i32 0, i32 1 : i32
+  %mine = icmp eq %old, i32 0 : i1
+  condbr %mine, inside, take
+inside:
+  %v = load i32 %p : i32
+  %w = add %v, %t : i32
+  store i32 %p, %w
+  br more
+more:
+  %x = load i32 %p : i32
+  %y = add %x, i32 1 : i32
+  store i32 %p, %y
+  %was = atomicrmw xchg %a, i32 0 : i32
+  ret"""
+    assert launch(body, [100], [0], threads=5) == [100 + 10 + 5]
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("popc", 3), ("and", 0), ("or", 1)])

@@ -18,7 +18,8 @@ from qgpu.backends.machine.block import INDEX_BITS, Block
 from qgpu.backends.machine.description import BUFFER_ALIGN_WORDS, DESCRIPTOR_BASE_BITS
 from qgpu.backends.reference.datapath import MISALIGNED, OUT_OF_BOUNDS
 
-Words: TypeAlias = NDArray[np.uint32]
+Words: TypeAlias = NDArray[Any]
+"""32-bit unsigned words; numpy's stubs lose that dtype in most operations with a plain number."""
 NO_FAULT = -1
 _INDEX_BIAS = 1 << INDEX_BITS - 1
 _BASE_MASK = (1 << DESCRIPTOR_BASE_BITS) - 1

@@ -5,6 +5,7 @@ All state is written by the tokens that come in, and never by what a pass emits.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from qgpu.backends.machine.block import FAULTS, Block, BlockError, decode_block, row_bits
@@ -121,10 +122,7 @@ class Machine:
         number = sum(part << bits * i for i, part in enumerate(self.slices))
         row = tuple(number >> i & 1 for i in range(self._row_bits))
         self.rom[index] = row
-        try:
-            self._code[index] = decode_block(row, self.description)
-        except BlockError:
-            self._code[index] = None
+        self._code[index] = _decoded(row, self.description)
 
     def _on_last(self, index: int) -> None:
         """Commit the value that is now complete, as the current lane's result."""
@@ -211,6 +209,15 @@ class Machine:
         if thread:
             return self._register_row(number)[self.lane]
         return self.uniforms[number % len(self.uniforms)] if uniform else 0
+
+
+@functools.lru_cache(maxsize=1 << 13)
+def _decoded(row: tuple[int, ...], description: MachineDescription) -> Block | None:
+    """The block of a row, or None where it is the row of none."""
+    try:
+        return decode_block(row, description)
+    except BlockError:
+        return None
 
 
 _EVALUATING = frozenset(("launch", "firmware", "exec", "lane", "warp", "last"))

@@ -30,6 +30,10 @@ End = Callable[["Threads", Numbers], None]
 """What the threads that have run a segment do next."""
 
 
+PATIENCE = 1024
+"""Segments that others may run before threads that could run a later one get their turn."""
+
+
 @dataclass(eq=False)
 class Segment:
     """Steps in a row, and what comes after them, which `instruction` says."""
@@ -118,12 +122,14 @@ class Threads:
         self.exchanges: dict[Instruction, Waiting] = {}
         self.barriers: dict[Instruction, Waiting] = {}
         self.named: dict[int, Named] = {}
+        self._passed_over: Numbers | None = None
+        self._patience = PATIENCE
 
     def run(self) -> None:
         """Runs all threads to their end."""
         segments, frame = self.program.segments, self.frame
         while self.ready or self._release():
-            number = min(self.ready)
+            number = self._turn()
             lanes = self.ready.pop(number)
             segment = segments[number]
             self.spend(len(segment.steps) + 1, segment.instruction)
@@ -131,6 +137,20 @@ class Threads:
             for step in segment.steps:
                 step(frame, active)
             segment.end(self, lanes)
+
+    def _turn(self) -> int:
+        """The segment to run: the earliest, but in the end also that which others never let come.
+
+        Threads that wait in a loop for what a thread behind it does are to get it (CUDA C++ Programming
+        Guide, independent thread scheduling).
+        """
+        if len(self.ready) == 1:
+            return next(iter(self.ready))
+        latest = max(self.ready)
+        if self.ready[latest] is not self._passed_over:
+            self._passed_over, self._patience = self.ready[latest], PATIENCE
+        self._patience -= 1
+        return latest if self._patience < 0 else min(self.ready)
 
     def active(self, lanes: Numbers) -> Lanes:
         """Threads as a step takes them."""
