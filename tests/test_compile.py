@@ -230,3 +230,14 @@ def test_the_compiler_starts_fast_and_without_torch(folder: Path) -> None:
         spent.append(children_seconds() - start)
         assert (run.stdout, run.stderr) == ("[]\n", "")
     assert min(spent) < 1.5
+
+
+@pytest.mark.parametrize("place", ["4294967295:1", "4294967296:1", "1:99999999999999999999"])
+def test_places_beyond_what_a_file_can_name_are_unknown(folder: Path, place: str) -> None:
+    Path("k.ir").write_text(
+        f'kernel @k(%p: ptr<global>) {{\nentry:\n  store i32 %p, i32 1  !loc "a.cu":{place}\n  ret\n}}\n'
+    )
+    assert qgpuc("k.ir").exit_code == 0
+    line, column = (number if number < 2**32 else 0 for number in map(int, place.split(":")))
+    found = {(line.line, line.column) for line in load_program("k.qbin").kernels[0].lines}
+    assert (line, column) in found

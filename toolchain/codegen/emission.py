@@ -19,6 +19,9 @@ from qgpu.toolchain.codegen.refuse import first_place, refuse
 from qgpu.toolchain.codegen.registers import Guard, Register
 from qgpu.toolchain.codegen.tiles import Tile, routed
 
+_LAST_NUMBER = 2**32 - 1
+"""The last line or column that a program file can name; what lies beyond counts as unknown."""
+
 _EXISTS = 1
 """The guard bit of predicate 0: the thread exists."""
 
@@ -154,7 +157,10 @@ def _parameter_type(argument: Argument, lowered: Lowered) -> str:
 
 
 def _line(loc: Location | None) -> SourceLine:
-    return SourceLine(loc.file, loc.line, loc.column) if loc else SourceLine()
+    if loc is None:
+        return SourceLine()
+    line, column = (number if number <= _LAST_NUMBER else 0 for number in (loc.line, loc.column))
+    return SourceLine(loc.file, line, column)
 
 
 def _block(tile: Tile, layout: _Layout) -> Block:
