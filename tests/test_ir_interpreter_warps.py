@@ -7,9 +7,9 @@ import pytest
 
 from qgpu.ir import OPCODES, Function, parse_function, to_signed, verify
 from qgpu.ir.interpreter import Fault, interpret
+from qgpu.ir.interpreter.ends import ENDS
 from qgpu.ir.interpreter.lockstep import MEETINGS, TERMINATORS
 from qgpu.ir.interpreter.steps import STEPS
-from qgpu.ir.interpreter.threads import ENDS
 
 WARP = 8
 HEAD = """

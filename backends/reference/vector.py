@@ -7,9 +7,9 @@ whose lanes meet in a uniform register, or in another warp's register row, run l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, overload
+from typing import TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from qgpu.backends.reference.datapath import Ports, evaluate
 from qgpu.backends.reference.lanes import NO_FAULT, LanePorts, Words, lane_datapath, word
 from qgpu.backends.reference.machine import Machine
 from qgpu.backends.reference.run import RunawayError
+from qgpu.ir.interpreter.atomics import turns
 
 Places: TypeAlias = NDArray[np.intp]
 """Lanes of the thread block, ascending: warp * lanes + lane."""
@@ -302,17 +303,3 @@ def _lanes_meet(block: Block, machine: LaneMachine) -> bool:
 
 def _reads_c(block: Block) -> bool:
     return bool(block.c_to_d or block.c_to_y or block.c_to_z)
-
-
-def turns(places: NDArray[Any]) -> Iterator[NDArray[np.intp] | slice]:
-    """Indices in rounds: each round's places are different, and equal places keep their order."""
-    order = np.argsort(places, kind="stable")
-    first = np.ones(len(places), np.bool_)
-    first[1:] = places[order[1:]] != places[order[:-1]]
-    if first.all():
-        yield slice(None)
-        return
-    starts = np.flatnonzero(first)
-    rank = np.arange(len(places)) - starts[np.cumsum(first) - 1]
-    by_rank = order[np.argsort(rank, kind="stable")]
-    yield from np.split(by_rank, np.cumsum(np.bincount(rank))[:-1])

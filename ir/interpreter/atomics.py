@@ -60,7 +60,7 @@ def apply_atomics(memory: Numbers, places: Numbers, update: Update, *operands: N
     Threads with the same place take turns: in each round are those for which as many came before.
     """
     old = np.empty(len(places), memory.dtype)
-    for turn in _turns(places):
+    for turn in turns(places):
         old[turn] = memory[places[turn]]
         memory[places[turn]] = update(old[turn], *(operand[turn] for operand in operands))
     return old
@@ -74,7 +74,7 @@ def apply_unread(memory: Numbers, places: Numbers, update: Update, operand: Numb
     apply_atomics(memory, places, update, operand)
 
 
-def _turns(places: Numbers) -> Iterator[Numbers | slice]:
+def turns(places: Numbers) -> Iterator[Numbers | slice]:
     """The threads in rounds: each round's places are different, and equal places keep their order."""
     order = np.argsort(places, kind="stable")
     first = np.ones(len(places), np.bool_)

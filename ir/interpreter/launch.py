@@ -15,11 +15,12 @@ from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.types import IntType, PtrType
 from qgpu.ir.core.values import Argument
 from qgpu.ir.interpreter.decode import Frame
+from qgpu.ir.interpreter.ends import decode_threads
 from qgpu.ir.interpreter.faults import Fault
 from qgpu.ir.interpreter.lockstep import Lockstep, LockstepProgram, decode_lockstep
 from qgpu.ir.interpreter.memory import ALIGN, Buffer, Memory
 from qgpu.ir.interpreter.shadow import Shadow
-from qgpu.ir.interpreter.threads import ThreadProgram, Threads, decode_threads
+from qgpu.ir.interpreter.threads import ThreadProgram, Threads
 from qgpu.ir.interpreter.values import Numbers, Pointers, Values, full
 
 Dim3 = tuple[int, int, int]

@@ -12,10 +12,10 @@ from qgpu.ir.core.function import Function
 from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.values import Literal
 from qgpu.ir.interpreter.decode import Decoder, Frame, Read, Step, known_lanes
+from qgpu.ir.interpreter.ends import exchange_step, reduced, trap_fault
 from qgpu.ir.interpreter.exchanges import EXCHANGES
 from qgpu.ir.interpreter.faults import Fault
 from qgpu.ir.interpreter.steps import STEPS
-from qgpu.ir.interpreter.threads import exchange_step, reduced, trap_fault
 from qgpu.ir.interpreter.values import Lanes, Numbers, Pointers, Values
 
 Meet = Callable[["Lockstep", "LockstepBlock", Lanes], None]
