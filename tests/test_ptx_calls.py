@@ -355,7 +355,7 @@ def test_a_parameter_that_is_indexed_lies_in_an_array() -> None:
     function = lower(kernel(body, ".param .u64 out, .param .align 8 .b8 s[16], .param .u32 i"))
     assert [str(arg.type) for arg in function.args] == ["ptr<global>", "ptr<global>", "ptr<global>", "i32"]
     for i in range(2):
-        out, first, second = np.zeros(1, np.uint32), np.uint32([1, 2]), np.uint32([3, 4])
+        out, first, second = np.zeros(1, np.uint32), np.array([1, 2], np.uint32), np.array([3, 4], np.uint32)
         interpret(function, [out.data, first.data, second.data, i])
         assert out.tolist() == [2 + 2 * i]
 

@@ -294,8 +294,8 @@ class _EntryLowering:
     def _merged(self, phi: Phi, value: Value, type_: Type) -> Value:
         """A value as a phi takes it: as a pointer of its type, 0 as the null pointer."""
         shared = self._kernel.pointers.nulls.get(phi)
-        is_null = isinstance(value, Constant) and value.value == 0 and isinstance(type_, PtrType)
-        if is_null and shared is not None:
+        is_zero = isinstance(value, Constant) and value.value == 0
+        if is_zero and shared is not None and isinstance(type_, PtrType):
             return self._emitter.null(shared, type_)
         return self._emitter.as_type(value, type_)
 

@@ -130,8 +130,9 @@ class Flow:
         """The instructions that read a node."""
         result: dict[Node, list[Site]] = {}
         for site, reads in self.values.reads.items():
-            for node in reads.values() if isinstance(site, Site) else ():
-                result.setdefault(node, []).append(site)
+            if isinstance(site, Site):
+                for node in reads.values():
+                    result.setdefault(node, []).append(site)
         return result
 
     @cached_property

@@ -203,10 +203,10 @@ def _bitwise(x: Emitter) -> None:
 def _remainder(x: Emitter) -> None:
     """rem: by a power of two, the low bits."""
     a, b = _values(x, "a", "b")
-    power = isinstance(b, Constant) and 0 < b.value <= 1 << LOW_BITS and b.value & (b.value - 1) == 0
-    if not power or x.signed():
+    divisor = b.value if isinstance(b, Constant) and not x.signed() else 0
+    if not 0 < divisor <= 1 << LOW_BITS or divisor & (divisor - 1):
         raise x.refusal("an address is divided: only the remainder by a small power of two is known", "a")
-    x.define(x.resized(_masked(x, a, b.value - 1), x.type(), False))
+    x.define(x.resized(_masked(x, a, divisor - 1), x.type(), False))
 
 
 # ----------------------------------------------------------------- comparisons
