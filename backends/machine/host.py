@@ -157,7 +157,8 @@ def _check_shape(machine: MachineDescription, kernel: Kernel, grid: Dim3, block:
                 f"{name} {','.join(map(str, size))}: each of x, y, z must be 1 to {(1 << 31) - 1}"
             )
     if any(blocks * size >= LAUNCH for blocks, size in zip(grid, block, strict=True)):
-        raise LaunchError(f"grid {','.join(map(str, grid))}: a launch has fewer than {LAUNCH} threads an axis")
+        sizes = ",".join(map(str, grid))
+        raise LaunchError(f"grid {sizes}: a launch has fewer than {LAUNCH} threads an axis")
     threads, most = thread_count(block), machine.lanes * kernel.warp_stride
     if threads > most:
         raise LaunchError(

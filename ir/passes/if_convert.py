@@ -12,17 +12,20 @@ from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.passes.manager import Pass
 from qgpu.ir.passes.simplify.control_flow import go_to
 
-SPECULATIVE_HAZARDS = ("sdiv", "udiv", "srem", "urem", "undef")
+SPECULATIVE_HAZARDS = ("undef",)
 
 
 @dataclass(frozen=True)
 class IfConvert(Pass):
     """Turns an if-then or if-else whose sides only compute values into straight-line code with selects.
 
-    Contract: values at the join are what they were. Only pure instructions that cannot fault are computed
-    on the side not taken. Options: `limit` is how many instructions both sides may have together. It is 0,
-    so that only choices between values at hand are converted: on the machine a guarded instruction costs no
-    more than an unguarded one, and a select costs one more. `selects` bounds the number of values chosen.
+    Contract: values at the join are what they were. Only pure instructions, which cannot fault, are computed
+    on the side not taken. The cost of a block of the machine is a pass for each lane that visits it, and
+    guards are free: under a branch an instruction costs passes in the lanes of its side alone, hoisted in all
+    of them, and a select of two values is two guarded moves, a pass a lane, just as the phi was. So converting
+    pays only where nothing is moved: it saves the branch's own pass and the order that blocks impose.
+    Options: `limit` is how many instructions both sides may have together; `selects` bounds the number of
+    values chosen.
     """
 
     name: ClassVar[str] = "if-convert"
