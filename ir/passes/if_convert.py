@@ -22,7 +22,7 @@ class IfConvert(Pass):
     Contract: values at the join are what they were. Only pure instructions, which cannot fault, are computed
     on the side not taken. The cost of a block of the machine is a pass for each lane that visits it, and
     guards are free: under a branch an instruction costs passes in the lanes of its side alone, hoisted in all
-    of them, and a select of two values is two guarded moves, a pass a lane, just as the phi was. So converting
+    of them, and a select of two values is two guarded moves, a pass a lane, as the phi was. So converting
     pays only where nothing is moved: it saves the branch's own pass and the order that blocks impose.
     Options: `limit` is how many instructions both sides may have together; `selects` bounds the number of
     values chosen.
