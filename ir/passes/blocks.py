@@ -10,7 +10,8 @@ from qgpu.ir.core.instruction import Instruction
 def split_before(instruction: Instruction, name: str = "") -> BasicBlock:
     """Moves an instruction and what follows it to a new block, to which the old one then goes.
 
-    The instruction is not a phi. The new block stands behind the old one.
+    The instruction is not a phi. The new block stands behind the old one, under the same guard: a set of a
+    slot in the guard is at its block's end and moves along.
     """
     block = instruction.block
     function = block.parent
@@ -18,6 +19,7 @@ def split_before(instruction: Instruction, name: str = "") -> BasicBlock:
     rest = function.add_block(name or f"{block.name}.rest")
     function.blocks.remove(rest)
     function.blocks.insert(function.blocks.index(block) + 1, rest)
+    rest.guard = block.guard
     for successor in block.successors:
         for phi in successor.phis:
             phi.attrs["blocks"] = tuple(rest if source is block else source for source in phi.attrs["blocks"])

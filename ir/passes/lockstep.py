@@ -10,6 +10,7 @@ from qgpu.ir.core.function import Function
 from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.types import I1, I32, Type, slot
 from qgpu.ir.core.values import TRUE, Literal, Value
+from qgpu.ir.passes.blocks import split_before
 
 
 @dataclass
@@ -80,23 +81,6 @@ def insert_block(name: str, before: BasicBlock, guard: tuple[Literal, ...]) -> B
     return block
 
 
-def split_before(instruction: Instruction) -> BasicBlock:
-    """Moves an instruction and what follows it to a block of its own, under the same guard.
-
-    The old block is left without a terminator. A set of a slot in the guard is at its block's end and moves
-    along, so that both parts act for the same lanes.
-    """
-    block, function = instruction.block, function_of(instruction)
-    following = function.blocks.index(block) + 1
-    after = function.blocks[following] if following < len(function.blocks) else None
-    rest = function.add_block(f"{block.name.removesuffix('.rest')}.rest", after)
-    rest.guard = block.guard
-    for moved in block.instructions[block.instructions.index(instruction) :]:
-        moved.detach()
-        rest.append(moved)
-    return rest
-
-
 @dataclass(frozen=True)
 class LaneLoop:
     """A loop in front of a block `rest` that lanes leave one by one.
@@ -113,7 +97,8 @@ class LaneLoop:
         """A new loop that all active lanes enter just before an instruction."""
         function, block = function_of(instruction), instruction.block
         pending = declare_slot(function, I1, f"{name}.pending")
-        rest = split_before(instruction)
+        rest = split_before(instruction, f"{block.name.removesuffix('.rest')}.rest")
+        block.terminator.erase()
         body = insert_block(name, rest, (*block.guard, Literal(pending)))
         builder = Builder(block, instruction.loc)
         builder.set(pending, TRUE)
