@@ -270,3 +270,27 @@ def test_words_of_wide_parameters(parts: str) -> None:
     low, high = 0x12345678, -5
     expected = {"low": low, "high": high, "both": low - high}[parts]
     assert after(made_, [bytes(4), (high << 32) + low]) == [[expected]]
+
+
+@pytest.mark.parametrize("kind", ["xor", "or", "and", "add", "max_u"])
+def test_atomics_of_a_value_at_a_sum_of_indices(kind: str) -> None:
+    body = f"""
+  %half = lshr %t, i32 1 : i32
+  %v = mul %t, i32 5 : i32
+  %p = ptradd %out, %half {{scale: 4, disp: 0, signed: true}} : ptr<global>
+  %q = ptradd %p, %k {{scale: 4, disp: 0, signed: true}} : ptr<global>
+  %old = atomicrmw {kind} %q, %v : i32"""
+    last = "  %pk = ptradd %out, i32 7 {scale: 4, disp: 0, signed: true} : ptr<global>"
+    loaded = f"{last}\n  %k = load i32 %pk : i32"
+    combine = {
+        "xor": lambda a, b: a ^ b,
+        "or": lambda a, b: a | b,
+        "and": lambda a, b: a & b,
+        "add": lambda a, b: a + b,
+        "max_u": max,
+    }[kind]
+    expected = [12] * 7 + [1]
+    for t in range(8):
+        place = t // 2 + 1
+        expected[place] = combine(expected[place], 5 * t)
+    assert after(made(kernel(loaded + body)), [words(*[12] * 7, 1), 0], (8, 1, 1)) == [expected]

@@ -34,6 +34,9 @@ from qgpu.toolchain.codegen.splitting import split
 
 SCALAR_COST = 2
 
+_MOST_TRIED = 512
+"""Ways to grow a block that are tried at most."""
+
 
 @dataclass(frozen=True, eq=False)
 class Draft:
@@ -205,13 +208,26 @@ class Selector:
     # Growing a draft
 
     def _best(self, draft: Draft, region: Region) -> Draft:
-        """The draft grown by the nodes that save most, or itself; without a routing if none has one."""
-        routing = self._routing(draft)
-        best = replace(draft, routing=routing)
-        for grown in self._grown(draft, region):
-            candidate = self._best(grown, region)
+        """The draft grown by the nodes that save most, or itself; without a routing if none has one.
+
+        Nodes are taken in depth first, a set of them once, in whatever order.
+        """
+        best = replace(draft, routing=self._routing(draft))
+        seen = {_identity(draft)}
+        pending = [iter(tuple(self._grown(draft, region)))]
+        while pending and len(seen) < _MOST_TRIED:
+            grown = next(pending[-1], None)
+            if grown is None:
+                pending.pop()
+                continue
+            identity = _identity(grown)
+            if identity in seen:
+                continue
+            seen.add(identity)
+            candidate = replace(grown, routing=self._routing(grown))
             if candidate.routing and (best.routing is None or candidate.saved > best.saved):
                 best = candidate
+            pending.append(iter(tuple(self._grown(candidate, region))))
         return best
 
     def _grown(self, draft: Draft, region: Region) -> Iterator[Draft]:
@@ -300,6 +316,11 @@ def _slots_read_as_data(lowered: Lowered) -> set[Slot]:
 
 def _reads_word(user: Node, get: Node) -> bool:
     return user.kind != "branch" or get.predicate is None
+
+
+def _identity(draft: Draft) -> tuple[object, ...]:
+    """What two drafts have in common that differ only in the order in which nodes were taken in."""
+    return draft.expression, draft.access, frozenset(draft.covers), frozenset(draft.indices)
 
 
 def _register(operand: Operand) -> Operand:

@@ -27,10 +27,10 @@ def split(node: Node, region: Region) -> list[Node]:
     """
     if node.expression.op == "select":
         steps = overwrite(node, region)
-    elif node.expression.op == "lop3":
-        steps = _logic_steps(node)
     elif node.access and not _is_plain(node.access):
         steps = _offset_steps(node, node.access)
+    elif node.expression.op == "lop3" and not node.reads_memory:
+        steps = _logic_steps(node)
     else:
         raise refuse("no block of the machine can compute this, nor several", node.loc)
     for step in steps:
