@@ -215,7 +215,8 @@ def _lay_out(
     """Place memory from address 0: buffers in parameter order, hidden ones, shared memory, local memory."""
     given = [len(argument) for argument in arguments if isinstance(argument, bytes)]
     hidden = [buffer.size for buffer in kernel.hidden]
-    sizes = [*given, *hidden, shared_bytes, kernel.local_bytes * threads]
+    local_bytes = kernel.local_bytes * threads
+    sizes = [*given, *hidden, shared_bytes, local_bytes]
     end = 0
     regions: list[Region] = []
     for size in sizes:
@@ -225,12 +226,13 @@ def _lay_out(
     memory = Region(0, min(4 * machine.memory_words, MAX_BUFFER_BYTES // 4 * 4))
     addressed = any(preload.name == "memory" for preload in kernel.preloads)
     if used > (memory.size if addressed else 4 * machine.memory_words):
-        raise _memory_error(machine, kernel, used, (sum(given), sum(hidden), *sizes[-2:]))
+        raise _memory_error(machine, kernel, used, (sum(given), sum(hidden), shared_bytes, local_bytes))
     if max(sizes) > MAX_BUFFER_BYTES:
         raise LaunchError(f"a buffer has at most {MAX_BUFFER_BYTES} bytes; one has {max(sizes)}")
     placed = iter(regions)
     buffers = tuple(next(placed) if isinstance(a, bytes) else None for a in arguments)
-    return _Layout(buffers, tuple(itertools.islice(placed, len(hidden))), *regions[-2:], memory)
+    own = tuple(itertools.islice(placed, len(hidden)))
+    return _Layout(buffers, own, regions[-2], regions[-1], memory)
 
 
 def _memory_error(
@@ -414,7 +416,7 @@ def _sending_order(rows: Sequence[Sequence[int]]) -> Iterator[int]:
     """
     waiting = list(range(len(rows)))
     if len(rows) > _COMPARED:
-        waiting.sort(key=rows.__getitem__)
+        waiting.sort(key=lambda number: tuple(rows[number]))
     left, later = waiting[:_COMPARED], iter(waiting[_COMPARED:])
     last: Sequence[int] = (0,) * len(rows[0])
     while left:

@@ -66,8 +66,8 @@ class Printf:
     """The buffer that device code prints into, and what it prints.
 
     The buffer is a word that counts the words written, and then these words, as many as there is room for.
-    A record is the number of its format, from 1, then a word for each of its conversions (two, low word first,
-    where the conversion is of 64 bits).
+    A record is the number of its format, from 1, then a word for each of its conversions (of 64 bits two, low
+    word first).
 
     Attributes:
         buffer: which of the kernel's hidden buffers it is.

@@ -49,7 +49,7 @@ def allocate(tiles: list[Tile], lowered: Lowered, limits: Limits) -> Allocation:
             if tile.source is not None and tile.data is not None:
                 graph.merge(tile.data, tile.source)
         allocation = _numbered(graph)
-        kind = next((k for k in _KINDS if allocation.counts[k] > limits.counts[k]), None)
+        kind = _scarce(allocation, limits)
         if kind is None:
             remove_tiles(tiles, _idle_copies(tiles, allocation))
             return allocation
@@ -59,6 +59,14 @@ def allocate(tiles: list[Tile], lowered: Lowered, limits: Limits) -> Allocation:
             raise _too_many(kind, lowered, allocation.counts[kind], limits)
         temporaries |= relief.temporaries
         reserves[kind] += 1
+
+
+def _scarce(allocation: Allocation, limits: Limits) -> Kind | None:
+    """The first kind of which there are too few."""
+    for kind in _KINDS:
+        if allocation.counts[kind] > limits.counts[kind]:
+            return kind
+    return None
 
 
 def _numbered(graph: Interference) -> Allocation:

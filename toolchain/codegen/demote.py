@@ -58,8 +58,8 @@ class Demoter:
         self._known = [known for known in self._known if not self._reads(known) & changed]
 
     def _reads(self, known: _Known) -> set[Register | None]:
-        words = {self._words[literal.register] for literal in known.literals}
-        return words | {literal.register for literal in known.others}
+        words = (self._words[literal.register] for literal in known.literals)
+        return {*words, *(literal.register for literal in known.others)}
 
     def _written(self, tile: Tile) -> list[Tile]:
         """The tile with a word for a demoted predicate, and a copy where it has another result already."""

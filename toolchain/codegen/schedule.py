@@ -230,10 +230,13 @@ class Scheduler:
             for node in draft.leaves:
                 if node in self.places.aliases:
                     yield (2 if node.uniform else 4), self.decisions.copied, node
-            for condition, _ in self._guard(draft):
-                if not isinstance(condition, Node):
-                    continue
-                if condition in self.places.aliases:
-                    yield 4, self.decisions.copied, condition
-                if condition in self.places.computed:
-                    yield 5, self.decisions.unplaced, self.places.computed[condition]
+            yield from self._guard_choices(draft)
+
+    def _guard_choices(self, draft: Draft) -> Iterator[tuple[int, set[Node], Node]]:
+        for condition, _ in self._guard(draft):
+            if not isinstance(condition, Node):
+                continue
+            if condition in self.places.aliases:
+                yield 4, self.decisions.copied, condition
+            if condition in self.places.computed:
+                yield 5, self.decisions.unplaced, self.places.computed[condition]
