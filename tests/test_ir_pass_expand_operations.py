@@ -2,11 +2,12 @@
 
 import itertools
 import random
+from typing import Any
 
 import pytest
 
 from operations import check, corners, operation, pairs
-from qgpu.ir import I8, I16, I32, I64, Constant, Instruction, IntType, verify
+from qgpu.ir import I8, I16, I32, I64, Constant, Instruction, IntType, Value, verify
 from qgpu.ir.core.folding import evaluate
 from qgpu.ir.passes import ExpandOperations, PromoteNarrow, Simplify
 from qgpu.ir.passes.emitter import Emitter
@@ -112,8 +113,8 @@ def test_the_reciprocal_is_as_near_as_the_division_needs() -> None:
     source = next(i for i in function.instructions if i.op == "not")
     result = reciprocal(Emitter(source), source.operands[0])
     source.replace_all_uses_with(result)
-    block = list(function.entry.instructions)
-    steps = block[block.index(source.operands[0]) + 1 : block.index(source)]
+    block: list[Value] = [*function.entry.instructions]
+    steps = function.entry.instructions[block.index(source.operands[0]) + 1 : block.index(source)]
     assert len(steps) == 10
     for rounded in range((1 << 15) + 1, (1 << 16) + 1, 7):
         known = {source.operands[0]: -rounded & I32.mask}
@@ -216,8 +217,8 @@ def test_nothing_that_is_to_be_expanded_is_left(op: str) -> None:
             continue
         extra = {"bfe_u": [I32, I32], "bfe_s": [I32, I32], "bfi": [type_, I32, I32], "prmt": [I32, I32]}
         types = [type_, *extra.get(op, [type_] if op.startswith(("mul", "s", "u")) else [])]
-        attrs = {"mode": "bytes"} if op == "prmt" else {}
-        function = operation(op, types, type_, **attrs)
+        mode: Any = {"mode": "bytes"} if op == "prmt" else {}
+        function = operation(op, types, type_, **mode)
         ExpandOperations().run(function)
         verify(function)
         left: list[Instruction] = [i for i in function.instructions if i.op in EXPANSIONS]

@@ -3,6 +3,7 @@
 import random
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -76,10 +77,10 @@ def checked(
     types: Sequence[IntType],
     result: IntType,
     columns: list[list[int]],
-    *args: object,
-    **attrs: object,
+    constants: dict[int, int] | None = None,
+    **attrs: Any,
 ) -> None:
-    function = check(WORDS, op, types, result, columns, *args, **attrs)
+    function = check(WORDS, op, types, result, columns, constants, **attrs)
     assert left_wide(function) == []
 
 
@@ -199,12 +200,15 @@ def test_random_kernels_keep_their_results(seed: int) -> None:
 
 
 def run(
-    text: str, arguments: Sequence[int | bytes], steps: Sequence[Pass], **launch: tuple[int, int, int]
+    text: str,
+    arguments: Sequence[int | bytes],
+    steps: Sequence[Pass],
+    block: tuple[int, int, int] = (1, 1, 1),
 ) -> list[bytes]:
     function = parse_function(text)
     PassManager(steps).run(function)
     buffers = [bytearray(x) if isinstance(x, bytes) else x for x in arguments]
-    interpret(function, buffers, **launch)
+    interpret(function, buffers, block=block)
     return [bytes(x) for x in buffers if isinstance(x, bytearray)]
 
 

@@ -88,7 +88,7 @@ class Emitter:
         pair = [constant(kind, x) if isinstance(x, int) else x for x in (a, b)]
         if isinstance(condition, Constant):
             return pair[0] if condition.value else pair[1]
-        return pair[0] if pair[0] is pair[1] else self.builder.select(condition, *pair)
+        return pair[0] if pair[0] is pair[1] else self.builder.select(condition, pair[0], pair[1])
 
     def cast(self, op: str, value: Value, type: IntType) -> Value:
         """`sext`, `zext` or `trunc`; the value itself where it has the type."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -97,7 +98,7 @@ def _rounds_until(loop: Loop, condition: Value, stays_if: bool) -> int | None:
     """In which round a condition, followed from the constants before the loop, lets the loop end."""
     state = {phi: value for phi in loop.header.phis if (value := _initial(loop, phi)) is not None}
     for number in range(MOST_ROUNDS):
-        known: dict[Value, int | None] = dict(state)
+        known: dict[Value, int | None] = {**state}
         outcome = _number(loop, condition, known)
         if outcome is None:
             return None
@@ -242,7 +243,7 @@ class Copy:
     def value(self, value: Value) -> Value:
         return self._values.get(value, value)
 
-    def fill(self, header: dict[Instruction, Value]) -> None:
+    def fill(self, header: Mapping[Value, Value]) -> None:
         """Copies the instructions; `header` gives the values of the header's phis in this round."""
         self._values.update(header)
         copied = []
