@@ -225,7 +225,8 @@ def _lane_fields(tile: Tile, layout: _Layout) -> dict[str, int | str]:
 
 
 def _mask(guard: Guard, polarity: bool, layout: _Layout) -> int:
-    return sum(1 << layout.number(literal.register) for literal in guard if literal.polarity is polarity)
+    numbers = {layout.number(literal.register) for literal in guard if literal.polarity is polarity}
+    return sum(1 << number for number in numbers)
 
 
 def _flow_fields(tile: Tile, positions: dict[Tile, int]) -> dict[str, int | str]:
