@@ -203,7 +203,7 @@ class Generator:
 
     def permutation(self) -> Value:
         selector = constant(I32, self.random.randrange(65536)) if self.chance(0.7) else self.word()
-        attrs = {"mode": self.random.choice(PERMUTE_MODES)}
+        attrs = {"mode": "bytes" if self.chance(0.5) else self.random.choice(PERMUTE_MODES)}
         return self.builder.emit("prmt", self.word(), self.word(), selector, attrs=attrs)
 
     def three_input_logic(self) -> Value:
@@ -298,14 +298,22 @@ class Generator:
     # Statements
 
     def assign_word(self) -> None:
-        value = self.pick(TOGETHER_WORDS if self.together and self.chance(0.25) else WORDS)
+        value = self.pick(TOGETHER_WORDS if self.together and self.chance(0.35) else WORDS)
         assert isinstance(value, Value)
-        self.words[self.random.randrange(len(self.words))] = value
+        self.words[self.random.randrange(1, len(self.words))] = value
+        self.observe(value)
 
     def assign_long(self) -> None:
         value = self.pick(LONGS)
         assert isinstance(value, Value)
         self.longs[self.random.randrange(len(self.longs))] = value
+        self.observe(self.builder.cast("trunc", value, I32))
+        self.observe(self.builder.emit("high", value))
+
+    def observe(self, value: Value) -> None:
+        """Makes the first variable depend on a word, so that nothing is computed in vain."""
+        build = self.builder
+        self.words[0] = build.emit("add", build.emit("mul", self.words[0], constant(I32, 5)), value)
 
     def store_own(self) -> None:
         type_ = self.random.choice((I32, I32, I16, I8))
@@ -427,7 +435,7 @@ class Generator:
 WORDS: tuple[Choice, ...] = (
     (10, lambda x: x.binary(I32, BINARY)),
     (3, lambda x: x.binary(I32, SHIFTS)),
-    (2, lambda x: x.binary(I32, COSTLY)),
+    (4, lambda x: x.binary(I32, COSTLY)),
     (2, lambda x: x.unary(I32)),
     (2, lambda x: x.field_operation(I32)),
     (2, lambda x: x.permutation()),
@@ -446,8 +454,8 @@ WORDS: tuple[Choice, ...] = (
 TOGETHER_WORDS: tuple[Choice, ...] = (
     (3, lambda x: x.shuffled()),
     (1, lambda x: x.vote()),
-    (1, lambda x: x.matched()),
-    (1, lambda x: x.reduced()),
+    (2, lambda x: x.matched()),
+    (2, lambda x: x.reduced()),
     (1, lambda x: x.block_reduced()),
     (2, lambda x: x.neighbour()),
     (2, lambda x: x.old_value()),
@@ -456,7 +464,7 @@ TOGETHER_WORDS: tuple[Choice, ...] = (
 LONGS: tuple[Choice, ...] = (
     (8, lambda x: x.binary(I64, BINARY)),
     (3, lambda x: x.binary(I64, SHIFTS)),
-    (1, lambda x: x.binary(I64, COSTLY)),
+    (2, lambda x: x.binary(I64, COSTLY)),
     (1, lambda x: x.unary(I64)),
     (1, lambda x: x.field_operation(I64)),
     (2, lambda x: x.selection(I64)),
@@ -465,7 +473,7 @@ LONGS: tuple[Choice, ...] = (
 )
 SIMPLE_STATEMENTS: tuple[Choice, ...] = (
     (8, Generator.assign_word),
-    (2, Generator.assign_long),
+    (4, Generator.assign_long),
     (2, Generator.store_own),
     (1, Generator.store_wide),
     (1, Generator.store_local),
