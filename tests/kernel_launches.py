@@ -8,27 +8,16 @@ import numpy as np
 
 from kernels.table import Array, Kernel, Launch
 from qgpu.backends.machine import program
-from qgpu.backends.machine.description import MachineDescription
+from qgpu.backends.machine.description import LARGE
 from qgpu.backends.machine.host import build_launch
-from qgpu.backends.reference.run import run_launch
+from qgpu.backends.reference.vector import run_blocks
 from qgpu.ir import Function
 from qgpu.ir.interpreter import interpret
 from qgpu.toolchain.compile import CompileOptions, build_ir, compile_source
 from qgpu.toolchain.cuda import CudaOptions
 from qgpu.toolchain.diagnostics import Source
 
-LARGE = MachineDescription(
-    "large",
-    warps=32,
-    register_words=65536,
-    uniform_registers=128,
-    predicates=16,
-    rom_blocks=4096,
-    memory_words=65536,
-)
-"""A machine that kernels of every size fit."""
-
-MAX_TOKENS = 5_000_000
+MAX_TOKENS = 50_000_000
 
 
 def options_of(kernel: Kernel) -> CompileOptions:
@@ -64,12 +53,12 @@ def interpreted(kernel: Kernel, launch: Launch) -> list[bytes]:
 
 
 def run(kernel: Kernel, launch: Launch) -> list[bytes]:
-    """The buffers after a launch, by the reference interpreter of the machine."""
+    """The buffers after a launch, by the interpreter of machine code."""
     args = [arg.tobytes() if isinstance(arg, np.ndarray) else arg for arg in launch.args]
     built = build_launch(LARGE, code_of(kernel), launch.grid, launch.block, args, launch.shared)
-    trace = run_launch(built, MAX_TOKENS)
-    assert trace.fault is None, trace.fault
-    return [trace.buffer(region) for region in built.buffers if region is not None]
+    result = run_blocks(built, MAX_TOKENS)
+    assert result.fault is None, result.fault
+    return [result.buffer(region) for region in built.buffers if region is not None]
 
 
 def first_difference(got: list[bytes], wanted: list[Array]) -> str:

@@ -45,22 +45,19 @@ def _prime_flags(numbers: Array, prime: Array, count: int | None = None) -> None
     prime[: len(numbers)] = [_is_prime(n) for n in ints(numbers)]
 
 
-def _strong_primes(numbers: Array, prime: Array) -> None:
-    """Numbers of the launches, whose factors are known, or none."""
-    prime[:] = [_FACTORS[n] == 1 for n in ints(numbers)]
+def _strong_to(base: int, n: int) -> bool:
+    """Whether base^d = 1 or base^(d 2^k) = -1 modulo n for a k < s, where n - 1 = d 2^s with d odd."""
+    s = ((n - 1) & -(n - 1)).bit_length() - 1
+    d = n - 1 >> s
+    return pow(base, d, n) == 1 or any(pow(base, d << k, n) == n - 1 for k in range(s))
 
 
-_FACTORS = {
-    (2**31 - 1) ** 2: 2**31 - 1,
-    2**61 - 1: 1,
-    2**64 - 59: 1,
-    (2**32 - 5) * (2**32 - 17): 2**32 - 5,
-    3215031751: 151,
-    341550071728321: 10670053,
-    9: 3,
-    41: 1,
-}
-"""Odd numbers and a factor: large primes, squares, and strong pseudoprimes to the first bases."""
+def _strong_bases(numbers: Array, bases: Array) -> None:
+    bases[:] = [sum(1 << b for b in (2, 3) if _strong_to(b, n)) for n in ints(numbers)]
+
+
+_ODD = ((2**31 - 1) ** 2, 2**61 - 1, 2**64 - 59, 2**64 - 1, 3215031751, 341550071728321, 1373653, 2047, 11)
+"""Squares, primes, and strong pseudoprimes to both bases or to one."""
 
 
 def _gcd(a: Array, b: Array, divisor: Array, multiple: Array) -> None:
@@ -252,11 +249,10 @@ KERNELS: tuple[Kernel, ...] = (
         launch(1, 2, 3, junk(2, np.uint32)), launch(3, 24, 8001, junk(6, np.uint32))),
     _row("miller_rabin_32", _prime_flags,
         launch(1, 3, u32(2, 9, 61), junk(3, np.uint8), 3),
-        launch(2, 8, u32(0, 1, 3, 4, 7, 25326001, 4759123141 % 2**32, 4294967291, 4294967295, 65537, 2047,
-            3481),
+        launch(2, 8, u32(0, 1, 3, 4, 7, 2047, 3481, 65537, 9080191, 1373653, 49141, 8321),
             junk(12, np.uint8), 12)),
-    _row("miller_rabin_64", _strong_primes,
-        launch(1, 1, u64(9), junk(1)), launch(1, 8, u64(*_FACTORS), junk(8))),
+    _row("miller_rabin_64", _strong_bases,
+        launch(1, 1, u64(9), junk(1)), launch(1, 9, u64(*_ODD), junk(9))),
     _row("gcd_binary", _gcd,
         launch(1, 3, u64(12, 0, 7), u64(18, 5, 0), junk(3, np.uint64), junk(3, np.uint64)),
         launch(1, 12, mixed(1, 12, np.uint64) >> 34 << 3, mixed(2, 12, np.uint64) >> 34 << 1, junk(12,
@@ -267,13 +263,13 @@ KERNELS: tuple[Kernel, ...] = (
         launch(1, 32, draw(4, 32), junk(32), 30030)),
     _row("power_mod", _powers,
         launch(1, 2, u64(3, 2), u32(5, 0), junk(2, np.uint64), 7),
-        launch(1, 6, draw(5, 6, dtype=np.uint64), mixed(6, 6, np.uint32), junk(6, np.uint64), _P64)),
+        launch(1, 6, draw(5, 6, dtype=np.uint64), u32(0, 1, 2, 3, 11, 21), junk(6, np.uint64), _P64)),
     _row("collatz_peak", _collatz_peak,
         launch(1, 4, junk(3, np.uint64), zeros(1, np.uint64), 3),
         launch(2, 20, junk(40, np.uint64), zeros(1, np.uint64), 40)),
     _row("fibonacci_doubling", _fibonacci,
         launch(1, 4, u32(0, 1, 2, 10), junk(4, np.uint32), 1000),
-        launch(1, 16, mixed(7, 16, np.uint32), junk(16, np.uint32), 2**31 - 1)),
+        launch(1, 16, draw(7, 16, 0, 2000, np.uint32), junk(16, np.uint32), 2**31 - 1)),
     _row("divisor_sums", _arithmetic,
         launch(1, 4, i32(1, 2, 6, 12), junk(16)), launch(1, 32, draw(8, 32, 1, 3000), junk(128))),
     _row("ntt", _ntt,
@@ -310,7 +306,7 @@ KERNELS: tuple[Kernel, ...] = (
             junk(16, np.int64))),
     _row("pollard_rho", _smaller_factor,
         launch(1, 2, u32(15, 49), junk(2, np.uint32)),
-        launch(1, 6, u32(8051, 10403, 1299709 * 3, 65521 * 65519, 899, 1681), junk(6, np.uint32))),
+        launch(1, 6, u32(8051, 10403, 3 * 1299709, 7387, 899, 1681), junk(6, np.uint32))),
     _row("jacobi_symbol", _jacobi,
         launch(1, (2, 2, 1), i32(2, -1), i32(3, 9), junk(4, np.int8), 2, 2),
         launch((2, 2, 1), (4, 4, 1), draw(22, 7, -500, 500), i32(15, 21, 49, 101, 135, 1), junk(42,

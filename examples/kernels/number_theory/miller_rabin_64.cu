@@ -1,4 +1,5 @@
-// Miller-Rabin for odd 64-bit numbers in Montgomery form: __umul64hi gives the high half of the products.
+// Which of the bases 2 and 3 call an odd 64-bit number a prime (Miller and Rabin), in Montgomery form:
+// __umul64hi gives the high half of the products.
 typedef unsigned long long u64;
 
 struct Montgomery {
@@ -21,19 +22,17 @@ struct Montgomery {
     }
 };
 
-extern "C" __global__ void miller_rabin_64(const u64 *numbers, int *prime)
+extern "C" __global__ void miller_rabin_64(const u64 *numbers, int *bases)
 {
     const u64 n = numbers[threadIdx.x];
     const Montgomery field(n);
     const u64 d = (n - 1) >> (__ffsll(n - 1) - 1);
-    int result = 1;
+    int passed_by = 0;
     u64 base = field.one;
-    for (int witness = 2; witness <= 37 && result; witness++) {
+    for (int witness = 2; witness <= 3; witness++) {
         base += field.one;
         if (base >= n || base < field.one)
             base -= n;
-        if (base == 0)
-            continue;
         u64 x = field.one;
         for (int bit = 63 - __clzll(d); bit >= 0; bit--) {
             x = field.multiply(x, x);
@@ -45,7 +44,7 @@ extern "C" __global__ void miller_rabin_64(const u64 *numbers, int *prime)
             x = field.multiply(x, x);
             passed = x == field.minus_one;
         }
-        result = passed;
+        passed_by |= passed << witness;
     }
-    prime[threadIdx.x] = result;
+    bases[threadIdx.x] = passed_by;
 }
