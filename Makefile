@@ -37,6 +37,7 @@ lint: $(INSTALLED)
 
 fuzz: $(INSTALLED)
 	cd tests && ../$(BIN)/python -m fuzzing run --kernels $(KERNELS) --jobs $(TEST_WORKERS)
+	cd tests && ../$(BIN)/python -m fuzzing model
 	cd tests && ../$(BIN)/python -m fuzzing strength
 	cd tests && ../$(BIN)/python -m fuzzing mutate --jobs $(TEST_WORKERS)
 

@@ -303,3 +303,32 @@ out:
   ret"""
     )
     assert launch(body, [9] * 5, threads=5) == [1, 1, 1, 9, 9]
+
+
+@pytest.mark.parametrize("barrier", ["  barrier\n", ""])
+def test_threads_that_run_apart_need_their_barriers(barrier: str) -> None:
+    """Each thread hands a word to the one before it."""
+    text = f"""kernel @k(%out: ptr<global>) {{
+  array @tile: shared, 16 bytes, align 4
+entry:
+  %t = sreg tid.x : i32
+  %n = add %t, i32 1 : i32
+  %next = and %n, i32 3 : i32
+  %tile = addrof @tile : ptr<shared>
+  %own = ptradd %tile, %t {{scale: 4, disp: 0, signed: true}} : ptr<shared>
+  %other = ptradd %tile, %next {{scale: 4, disp: 0, signed: true}} : ptr<shared>
+  store i32 %other, i32 0
+{barrier}  store i32 %own, %t
+{barrier}  %v = load i32 %other : i32
+  %q = ptradd %out, %t {{scale: 4, disp: 0, signed: true}} : ptr<global>
+  store i32 %q, %v
+  ret
+}}
+"""
+    results = []
+    for apart in (False, True):
+        out = bytearray(16)
+        interpret(parse_function(text), [out], block=(4, 1, 1), apart=apart)
+        results.append(list(out[::4]))
+    assert results[0] == [1, 2, 3, 0]
+    assert (results[1] == results[0]) == bool(barrier)

@@ -27,6 +27,7 @@ def interpret(
     max_steps: int = 10_000_000,
     shared_bytes: int = 0,
     output: Callable[[str], object] = lambda text: None,
+    apart: bool = False,
 ) -> None:
     """Runs a launch. Buffers in `args` (one per pointer parameter, writable memory) are changed in place.
 
@@ -36,6 +37,8 @@ def interpret(
         max_steps: instructions before the launch is given up; one that many threads run together counts once.
         shared_bytes: dynamic shared memory, which arrays of size 0 name.
         output: called with the text of each printf, in order.
+        apart: run each thread by itself as far as it can go, from barrier to barrier, the first thread first:
+            an order that CUDA allows too, which shows where a barrier is missing. Not for lockstep.
 
     Raises:
         Fault: the launch stopped early: an access outside its buffer or not aligned, a read of shared or
@@ -45,4 +48,4 @@ def interpret(
         TypeError: a buffer for a number or the reverse.
         ValueError: not as many arguments as parameters, or buffers that overlap and are not the same.
     """
-    Launch(function, args, grid, block, warp_size, max_steps, shared_bytes, output).run()
+    Launch(function, args, grid, block, warp_size, max_steps, shared_bytes, output, apart).run()

@@ -42,6 +42,7 @@ class Launch:
         max_steps: int,
         shared_bytes: int,
         output: Callable[[str], object],
+        apart: bool = False,
     ) -> None:
         if not 1 <= warp_size <= MAX_WARP:
             raise ValueError(f"warps of {warp_size} lanes; they have 1 to {MAX_WARP}")
@@ -51,6 +52,7 @@ class Launch:
         self.warp_size = warp_size
         self.steps_left = max_steps
         self.output = output
+        self.apart = apart
         self.threads = np.arange(block[0] * block[1] * block[2])
         self.program = decoded(function)
         self.arrays: dict[str, int] = {}
@@ -140,7 +142,7 @@ class Launch:
             if isinstance(self.program, LockstepProgram):
                 Lockstep(self.program, frame, self.spend).run()
             else:
-                Threads(self.program, frame, self.spend).run()
+                Threads(self.program, frame, self.spend, self.apart).run()
         except Fault as fault:
             fault.thread_block = ctaid
             raise

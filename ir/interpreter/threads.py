@@ -63,9 +63,14 @@ class Threads:
     """One thread block that runs; `spend` is told of every instruction before it runs."""
 
     def __init__(
-        self, program: ThreadProgram, frame: Frame, spend: Callable[[int, Instruction], None]
+        self,
+        program: ThreadProgram,
+        frame: Frame,
+        spend: Callable[[int, Instruction], None],
+        apart: bool = False,
     ) -> None:
         self.program = program
+        self.apart = apart
         self.frame = frame
         self.spend = spend
         self.alive = np.ones(frame.count, np.bool_)
@@ -80,8 +85,7 @@ class Threads:
         """Runs all threads to their end."""
         segments, frame = self.program.segments, self.frame
         while self.ready or self._release():
-            number = self._turn()
-            lanes = self.ready.pop(number)
+            number, lanes = self._first_thread() if self.apart else self._turn()
             segment = segments[number]
             self.spend(len(segment.steps) + 1, segment.instruction)
             active = self.active(lanes)
@@ -89,19 +93,28 @@ class Threads:
                 step(frame, active)
             segment.end(self, lanes)
 
-    def _turn(self) -> int:
-        """The segment to run: the earliest, but in the end also that which others never let come.
+    def _first_thread(self) -> tuple[int, Numbers]:
+        """The first thread that can go on, by itself, and the segment it runs."""
+        number = min(self.ready, key=lambda number: self.ready[number][0])
+        first, others = np.split(self.ready.pop(number), [1])
+        if len(others):
+            self.ready[number] = others
+        return number, first
+
+    def _turn(self) -> tuple[int, Numbers]:
+        """The segment to run, and its threads: the earliest, but in the end also that which others put off.
 
         Threads that wait in a loop for what a thread behind it does are to get it (CUDA C++ Programming
         Guide, independent thread scheduling).
         """
         if len(self.ready) == 1:
-            return next(iter(self.ready))
+            return self.ready.popitem()
         latest = max(self.ready)
         if self.ready[latest] is not self._passed_over:
             self._passed_over, self._patience = self.ready[latest], PATIENCE
         self._patience -= 1
-        return latest if self._patience < 0 else min(self.ready)
+        number = latest if self._patience < 0 else min(self.ready)
+        return number, self.ready.pop(number)
 
     def active(self, lanes: Numbers) -> Lanes:
         """Threads as a step takes them."""

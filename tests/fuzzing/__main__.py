@@ -1,6 +1,7 @@
 """`python -m fuzzing`: many random kernels, or how strong they are.
 
     python -m fuzzing run --kernels 2000     every executor on each of so many kernels
+    python -m fuzzing model                  short ones in the weights as well
     python -m fuzzing strength               how many of the planted miscompilations they find
     python -m fuzzing mutate                 mutations of valid inputs, each a result or a diagnostic
 
@@ -21,8 +22,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from fuzzing.cases import FOUND, cases, write_case
-from fuzzing.executors import Case, disagreement
+from fuzzing.cases import FOUND, cases, small_case, write_case
+from fuzzing.executors import Case, by_model, disagreement, meaning
 from fuzzing.mutations import Verdict, judge, limit_memory
 from fuzzing.plants import PLANTS
 from fuzzing.strength import Finding, strength
@@ -77,6 +78,30 @@ def run(kernels: int, jobs: int, first: int) -> None:
                 path = write_case(result[0], FOUND, result[1])
                 bars.console.print(f"{path}: {result[1]}")
     click.echo(f"{kernels} kernels, {wrong} batches with a disagreement")
+    sys.exit(wrong > 0)
+
+
+@main.command("model")
+@click.option("--kernels", default=20, show_default=True, type=click.IntRange(1))
+@click.option("--seed", "first", default=0, show_default=True, type=click.IntRange(0))
+def model_command(kernels: int, first: int) -> None:
+    """Run short random kernels on the weights too, by the sparse runner, token for token."""
+    done = wrong = 0
+    number = first
+    with Progress(console=Console(stderr=True)) as bars:
+        task = bars.add_task("kernels", total=kernels)
+        while done < kernels:
+            case = small_case(number)
+            number += 1
+            outcomes = by_model(case)
+            if not outcomes:
+                continue
+            done += 1
+            bars.advance(task)
+            if outcomes["sparse"] != meaning(case):
+                wrong += 1
+                write_case(case, FOUND, "the model leaves something else")
+    click.echo(f"{kernels} kernels in the weights, {wrong} wrong")
     sys.exit(wrong > 0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from pathlib import Path
 
@@ -18,6 +19,14 @@ SHAPES = (("large", 1, 8), ("large", 2, 5), ("large", 1, 40), ("narrow", 2, 7), 
 """Machine, thread blocks and threads of a block: warps that are full and not, one and several."""
 
 _LAUNCH = re.compile(r"^; LAUNCH machine=(\S+) grid=(\d+) threads=(\d+) seed=(\d+)$", re.MULTILINE)
+
+
+def small_case(seed: int) -> Case:
+    """A short kernel for the machine that a checkpoint is built for."""
+    source = random.Random(seed)
+    threads = source.randint(1, 6)
+    text = print_function(random_kernel(source, threads, source.randint(0, 1)))
+    return Case(text, "default", 1, threads, seed)
 
 
 @st.composite

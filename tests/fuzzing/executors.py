@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 
 from fuzzing.kernels import CELLS, OWN_WORDS, SOURCE_WORDS, WIDE_NUMBERS
 from qgpu.backends.machine.description import BUILTIN, MachineDescription
-from qgpu.backends.machine.host import build_launch
+from qgpu.backends.machine.host import Launch, LaunchError, build_launch
 from qgpu.backends.machine.program import Kernel
 from qgpu.backends.machine.verify import verify_kernel
-from qgpu.backends.reference.run import run_launch
+from qgpu.backends.reference.run import Trace, run_launch
+from qgpu.backends.reference.vector import Result, run_blocks
 from qgpu.ir import Function, Module, print_function
 from qgpu.ir.interpreter import Fault, interpret
 from qgpu.ir.parser import parse_function
+from qgpu.runtime.engines import make_engine
+from qgpu.runtime.launch import run
 from qgpu.toolchain.codegen import generate_kernel
 from qgpu.toolchain.compile import CompileOptions, passes_for, run_passes
+from qgpu.toolchain.diagnostics import DiagnosticError
 
 TOKEN_LIMIT = 2_000_000
+SHORT = 5_000
+"""Tokens of the longest launch that is also run token by token."""
+SHORT_FOR_MODELS = 1_000
+
 Argument = int | bytes
 
 
@@ -72,22 +80,29 @@ def meaning(case: Case) -> Outcome:
     return interpreted(parse_function(case.text), case)
 
 
-def interpreted(function: Function, case: Case) -> Outcome:
-    """What the IR's interpreter leaves."""
+def interpreted(function: Function, case: Case, apart: bool = False) -> Outcome:
+    """What the IR's interpreter leaves; with `apart` each thread runs by itself from barrier to barrier."""
     arguments = [bytearray(a) if isinstance(a, bytes) else a for a in case.arguments()]
     shape = ((case.grid, 1, 1), (case.threads, 1, 1))
     try:
-        interpret(function, arguments, *shape, warp_size=case.description.lanes)
+        interpret(function, arguments, *shape, warp_size=case.description.lanes, apart=apart)
     except Fault as fault:
         return Outcome(fault.kind)
     return Outcome(None, tuple(bytes(a) for a in arguments if isinstance(a, bytearray)))
 
 
-def lowered(case: Case) -> Function:
-    """The kernel after the passes."""
+def lowered(case: Case, before: str | None = None) -> Function:
+    """The kernel after the passes, or after those before one of them."""
+    steps = passes_for(case.description)
+    names = [step.name for step in steps]
     module = Module([parse_function(case.text)])
-    run_passes(module, CompileOptions(), passes_for(case.description))
+    run_passes(module, CompileOptions(), steps[: None if before is None else names.index(before)])
     return module.functions[0]
+
+
+def thread_by_thread(case: Case) -> Outcome:
+    """What threads leave that run one after another as far as barriers let them, before linearisation."""
+    return interpreted(lowered(case, "linearize"), case, apart=True)
 
 
 def in_lockstep(case: Case) -> Outcome:
@@ -102,34 +117,55 @@ def compiled(case: Case) -> Kernel:
     return kernel
 
 
-def on_machine(case: Case, kernel: Kernel) -> Outcome:
-    """What the machine leaves, token by token."""
+def on_machine(case: Case) -> dict[str, Outcome]:
+    """What the machine leaves, block by block, and in short launches also token by token."""
     shape = ((case.grid, 1, 1), (case.threads, 1, 1))
-    launch = build_launch(case.description, kernel, *shape, case.arguments())
-    trace = run_launch(launch, TOKEN_LIMIT)
-    if trace.fault is not None:
-        return Outcome(trace.fault.kind)
-    return Outcome(None, tuple(trace.buffer(region) for region in launch.buffers if region))
+    launch = build_launch(case.description, compiled(case), *shape, case.arguments())
+    result = run_blocks(launch, TOKEN_LIMIT)
+    found = {"vector": _left(launch, result)}
+    if result.tokens <= SHORT:
+        found["reference"] = _left(launch, run_launch(launch, SHORT))
+    return found
 
 
-def by_reference(case: Case) -> Outcome:
-    return on_machine(case, compiled(case))
+def by_model(case: Case) -> dict[str, Outcome]:
+    """What the non-zeros of the machine's checkpoint leave; nothing of kernels too large or slow for it."""
+    shape = ((case.grid, 1, 1), (case.threads, 1, 1))
+    try:
+        launch = build_launch(case.description, compiled(case), *shape, case.arguments())
+    except (DiagnosticError, LaunchError):
+        return {}
+    if run_blocks(launch, TOKEN_LIMIT).tokens > SHORT_FOR_MODELS:
+        return {}
+    outcome = run(launch, make_engine("sparse", case.description), True, TOKEN_LIMIT)
+    if outcome.fault is not None:
+        return {"sparse": Outcome(outcome.fault.kind)}
+    return {"sparse": Outcome(None, tuple(buffer for buffer in outcome.buffers if buffer is not None))}
 
 
-EXECUTORS: dict[str, Callable[[Case], Outcome]] = {
-    "passes": in_lockstep,
-    "reference": by_reference,
-}
+def _left(launch: Launch, result: Result | Trace) -> Outcome:
+    if result.fault is not None:
+        return Outcome(result.fault.kind)
+    return Outcome(None, tuple(result.buffer(region) for region in launch.buffers if region))
+
+
+EXECUTORS: tuple[Callable[[Case], dict[str, Outcome]], ...] = (
+    lambda case: {"apart": thread_by_thread(case)},
+    lambda case: {"passes": in_lockstep(case)},
+    on_machine,
+)
 """What has to give the kernel's meaning."""
 
 
-def disagreement(case: Case) -> str | None:
+def disagreement(
+    case: Case, executors: Iterable[Callable[[Case], dict[str, Outcome]]] = EXECUTORS
+) -> str | None:
     """The first executor that gives something else than the kernel means, with what differs; None if none."""
     expected = meaning(case)
-    for name, execute in EXECUTORS.items():
-        found = execute(case)
-        if found != expected:
-            return f"{name}: {_difference(expected, found)}"
+    for execute in executors:
+        for name, found in execute(case).items():
+            if found != expected:
+                return f"{name}: {_difference(expected, found)}"
     return None
 
 

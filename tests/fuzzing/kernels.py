@@ -288,12 +288,20 @@ class Generator:
         build.barrier()
         return value
 
+    def in_turn(self, write: Callable[[], Value]) -> Value:
+        """Something of which the order of threads shows, between barriers, so that it is ascending."""
+        self.builder.barrier()
+        value = write()
+        self.builder.barrier()
+        return value
+
     def old_value(self) -> Value:
         kind = self.random.choice(OLD_VALUE_KINDS)
-        return self.builder.atomicrmw(kind, self.cell(), self.word())
+        return self.in_turn(lambda: self.builder.atomicrmw(kind, self.cell(), self.word()))
 
     def swapped(self) -> Value:
-        return self.builder.emit("cmpxchg", self.cell(), self.operand(I32), self.word())
+        expected = self.operand(I32)
+        return self.in_turn(lambda: self.builder.emit("cmpxchg", self.cell(), expected, self.word()))
 
     # Statements
 

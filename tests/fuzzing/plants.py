@@ -20,11 +20,15 @@ Rewrite = Callable[[Builder, Instruction], Value | None]
 
 @dataclass(frozen=True)
 class Plant(Pass):
-    """A mistake: `stage` is the name of the pass before which it runs, or `start`."""
+    """A mistake: `stage` is the name of the pass before which it runs, or `start`.
+
+    One that shows only where threads run `apart` is looked at before linearisation, where they do.
+    """
 
     title: str
     stage: str
     change: Callable[[Function], bool]
+    apart: bool = False
     name: ClassVar[str] = "planted"
 
     def run(self, function: Function) -> bool:
@@ -244,6 +248,13 @@ def _arrays_shared(function: Function) -> bool:
     return changed
 
 
+def _barriers_dropped(function: Function) -> bool:
+    barriers = [i for i in function.instructions if i.op == "barrier"]
+    for barrier in barriers:
+        barrier.erase()
+    return bool(barriers)
+
+
 BEFORE_LINEARISATION = "linearize"
 AFTER_LINEARISATION = "lower-exchanges"
 
@@ -283,4 +294,7 @@ _TABLE: tuple[tuple[str, str, Callable[[Function], bool]], ...] = (
     ("loop left after one round", AFTER_LINEARISATION, _one_round),
     ("local array one element short", "start", _arrays_shared),
 )
-PLANTS = tuple(Plant(*row) for row in _TABLE)
+PLANTS = (
+    *(Plant(*row) for row in _TABLE),
+    Plant("barriers dropped", "start", _barriers_dropped, apart=True),
+)

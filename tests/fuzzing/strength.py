@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fuzzing.cases import SHAPES
 from fuzzing.executors import Case, Outcome, interpreted, meaning
 from fuzzing.kernels import random_kernel
-from fuzzing.plants import Plant
+from fuzzing.plants import BEFORE_LINEARISATION, Plant
 from qgpu.ir import Function, Module, print_function
 from qgpu.ir.parser import parse_function
 from qgpu.toolchain.compile import CompileOptions, passes_for, run_passes
@@ -55,7 +55,8 @@ class Pipeline:
         number, function = self.from_stage(plant.stage)
         if not plant.run(function):
             return None
-        run_passes(Module([function]), CompileOptions(), self.steps[number:])
+        last = [step.name for step in self.steps].index(BEFORE_LINEARISATION) if plant.apart else None
+        run_passes(Module([function]), CompileOptions(), self.steps[number:last])
         return function
 
 
@@ -78,4 +79,4 @@ def strength(
 def _shows(plant: Plant, pipeline: Pipeline, expected: Outcome) -> bool:
     """Whether a kernel means something else with the mistake in it."""
     function = pipeline.with_plant(plant)
-    return function is not None and interpreted(function, pipeline.case) != expected
+    return function is not None and interpreted(function, pipeline.case, plant.apart) != expected
