@@ -38,6 +38,34 @@ done:
   ret
 }}
 """
+FIRST_TRY = f"""
+kernel @spin(%lock: ptr<global>, %sum: ptr<global>, %out: ptr<global>) {{
+entry:
+  %t = sreg tid.x : i32
+  %q = ptradd %out, %t {{scale: 4, disp: 0, signed: true}} : ptr<global>
+  %early = cmpxchg %lock, i32 0, i32 1 : i32
+  %got = icmp eq %early, i32 0 : i1
+  condbr %got, section, try
+try:
+  %tries = phi [i32 1, entry], [%tries1, try] : i32
+  %tries1 = add %tries, i32 1 : i32
+  %old = cmpxchg %lock, i32 0, i32 1 : i32
+  %taken = icmp ne %old, i32 0 : i1
+  condbr %taken, try, section
+section:
+  %n = phi [i32 0, entry], [%tries, try] : i32
+  {SECTION}
+  %freed = atomicrmw xchg %lock, i32 0 : i32
+  store i32 %q, %s1
+  %more = icmp eq %n, i32 0 : i1
+  condbr %more, first, done
+first:
+  store i32 %q, i32 -1
+  br done
+done:
+  ret
+}}
+"""
 FLAG = f"""
 kernel @flag(%lock: ptr<global>, %sum: ptr<global>, %out: ptr<global>) {{
 entry:
@@ -96,14 +124,15 @@ def launch(function: Function, out: bytes = bytes(32)) -> tuple[int, int, list[i
     return words[0], words[1], list(struct.unpack("<8i", rest))
 
 
-@pytest.mark.parametrize("text", [SPIN, FLAG])
+@pytest.mark.parametrize("text", [SPIN, FIRST_TRY, FLAG])
 def test_every_lane_gets_the_lock(text: str) -> None:
     lock, total, _ = launch(lockstep(text))
     assert (lock, total) == (0, 28)
 
 
-def test_what_follows_the_release_reads_what_the_section_computed() -> None:
-    _, _, out = launch(lockstep(SPIN))
+@pytest.mark.parametrize("text", [SPIN, FIRST_TRY])
+def test_what_follows_the_release_reads_what_the_section_computed(text: str) -> None:
+    _, _, out = launch(lockstep(text))
     assert out == [-1, 1, 3, 6, 10, 15, 21, 28]
 
 
@@ -123,6 +152,7 @@ def test_a_section_inside_its_loop_and_loops_without_locks_stay() -> None:
     for text in (
         FLAG,
         SPIN.replace("rmw xchg %lock", "rmw xchg %out"),
+        FIRST_TRY.replace("rmw xchg %lock", "rmw xchg %out"),
         SPIN.replace("%freed =", "barrier\n  %freed ="),
     ):
         function = parse_function(text)
@@ -131,8 +161,9 @@ def test_a_section_inside_its_loop_and_loops_without_locks_stay() -> None:
         assert print_function(function) == before
 
 
-def test_a_second_run_finds_nothing_to_move() -> None:
-    function = parse_function(SPIN)
+@pytest.mark.parametrize("text", [SPIN, FIRST_TRY])
+def test_a_second_run_finds_nothing_to_move(text: str) -> None:
+    function = parse_function(text)
     assert EncloseCriticalSections().run(function)
     verify(function)
     assert not EncloseCriticalSections().run(function)

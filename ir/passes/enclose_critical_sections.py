@@ -22,6 +22,7 @@ from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.types import I1
 from qgpu.ir.core.values import FALSE, TRUE, Value
 from qgpu.ir.passes.blocks import split_before
+from qgpu.ir.passes.first_tests import FirstTest, first_test
 from qgpu.ir.passes.manager import Pass
 from qgpu.ir.passes.ssa_repair import restore_dominance
 
@@ -49,8 +50,11 @@ class EncloseCriticalSections(Pass):
             return False
         changed = False
         while (section := next(_sections(function), None)) is not None:
-            section.enclose(function)
-            restore_dominance(function)
+            if isinstance(section, FirstTest):
+                section.move_inside(function)
+            else:
+                section.enclose(function)
+                restore_dominance(function)
             changed = True
         return changed
 
@@ -105,16 +109,18 @@ def _may_wait(instruction: Instruction) -> bool:
     return instruction.op in READS or volatile
 
 
-def _sections(function: Function) -> Iterator[_Section]:
-    """The critical sections that lie behind their loops."""
+def _sections(function: Function) -> Iterator[_Section | FirstTest]:
+    """The critical sections that lie behind their loops, or what keeps them from being no more than that."""
     uniformity = Uniformity(function)
     post = PostDominatorTree(function)
+    predecessors = function.predecessors()
     for loop in reversed(uniformity.loops.loops):
         for source, entry in loop.exit_edges:
-            if uniformity.is_divergent_branch(source) and len(uniformity.tree.predecessors[entry]) == 1:
+            first = first_test(loop, entry, predecessors)
+            if uniformity.is_divergent_branch(source) and (first or len(predecessors[entry]) == 1):
                 release = _release(function, uniformity.loops, post, loop, source, entry)
                 if release is not None:
-                    yield _Section(loop, source, entry, release)
+                    yield first or _Section(loop, source, entry, release)
 
 
 def _release(
