@@ -19,7 +19,7 @@ from qgpu.ir.core.values import Value
 
 @dataclass(frozen=True)
 class FirstTest:
-    """A loop whose `latch`, and the block `before` it, decide alike between its header and the block `behind`."""
+    """A loop whose `latch`, like the block `before` it, goes to its header or to the block `behind`."""
 
     loop: Loop
     before: BasicBlock
