@@ -6,6 +6,7 @@ API: https://docs.nvidia.com/cuda/nvrtc, "User Interface".
 import ctypes
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec
@@ -86,6 +87,7 @@ def _arguments(source: Source, options: CudaOptions) -> list[str]:
     return [
         f"--gpu-architecture={options.architecture}",
         "-lineinfo",
+        *(["--device-int128"] if sys.platform == "linux" else []),
         *(f"--define-macro={define}" for define in options.defines),
         *(f"--include-path={folder}" for folder in folders),
     ]
