@@ -57,7 +57,16 @@ def test_unsupported_instructions(line: str, reason: str) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("mov.u32 %r1, %envreg3;", "special register '%envreg3' is not supported: only OpenCL sets it"),
+        (
+            "mov.b32 %r1, %envreg2;",
+            "special register '%envreg2' is not supported: grid groups (cooperative launch) read it, "
+            "but thread blocks run one after another",
+        ),
+        (
+            "mov.u32 %r1, %reserved_smem_offset_0;",
+            "special register '%reserved_smem_offset_0' is not supported: of what is "
+            "reserved in shared memory only %reserved_smem_offset_1 is known",
+        ),
         (
             "mov.u32 %r1, %pm0;",
             "special register '%pm0' is not supported: the machine has no performance counters",

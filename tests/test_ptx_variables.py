@@ -251,3 +251,31 @@ def test_variables_from_cuda() -> None:
     out = np.zeros(3, np.int32)
     interpret(cuda(text), [out.data, 1, 2])
     assert out.tolist() == [-6, ord("l"), (1 << 20) - 1]
+
+
+RESERVED = """
+mov.u32 %r2, %reserved_smem_offset_1; cvt.u64.u32 %l3, %r2; cvta.shared.u64 %l4, %l3;
+{use}
+"""
+
+
+def test_reserved_shared_memory_is_an_array_of_the_kernels_that_use_it() -> None:
+    """Cooperative groups keep the address of their scratch memory beside what else they know of a group."""
+    declarations = ".shared .align 4 .b8 mine[8];\n.extern .shared .align 4 .b8 rest[];\n"
+    mine = "mov.u64 %l9, mine; st.shared.u32 [%l9], 9; mov.u64 %l10, rest; st.shared.u32 [%l10], 9;"
+    unused = arrays(RESERVED.format(use=mine), declarations)
+    assert [array.name for array in unused] == ["mine", "rest"]
+    use = ".local .align 8 .b8 group[16]; st.local.u64 [group+8], %l4; ld.local.u64 %l5, [group+8];"
+    use += "ld.u32 %r3, [mine]; st.u32 [%l5+284], %r3; ld.u32 %r4, [%l4+284]; st.global.u32 [%l2], %r4;"
+    found = lower(kernel(LOADS + RESERVED.format(use=mine + use), declarations=declarations)).shared
+    shared = [(array.size, array.align) for array in found if array.space == "shared"]
+    assert shared == [(288, 16), (8, 4), (0, 16)]
+    assert (
+        launch(RESERVED.format(use=mine.partition(" mov.u64 %l10")[0] + use), declarations=declarations)[0]
+        == 9
+    )
+
+
+def test_reserved_shared_memory_ends() -> None:
+    with pytest.raises(Fault, match="has 288 bytes"):
+        launch(RESERVED.format(use="st.u32 [%l4+288], %r1;"))

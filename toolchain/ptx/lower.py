@@ -5,7 +5,19 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from qgpu.ir import BasicBlock, Constant, Function, Instruction, Module, PtrType, Type, Value, integer, ptr
+from qgpu.ir import (
+    Array,
+    BasicBlock,
+    Constant,
+    Function,
+    Instruction,
+    Module,
+    PtrType,
+    Type,
+    Value,
+    integer,
+    ptr,
+)
 from qgpu.ir.core.builder import constant
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, failure
 from qgpu.toolchain.ptx import ast
@@ -22,8 +34,9 @@ from qgpu.toolchain.ptx.pointer_targets import Pointers
 from qgpu.toolchain.ptx.pointers import infer_pointers
 from qgpu.toolchain.ptx.rule import Rule
 from qgpu.toolchain.ptx.rules import find_rule, is_plain_transfer, what_it_needs
+from qgpu.toolchain.ptx.special_registers import RESERVED
 from qgpu.toolchain.ptx.ssa import Accesses, Node, Phi, Undefined, Values, build_values
-from qgpu.toolchain.ptx.variables import Arrays
+from qgpu.toolchain.ptx.variables import Arrays, array_name
 
 _ADDRESS_BITS = 64
 _THREAD_LIMITS = ("maxntid", "reqntid")
@@ -43,7 +56,7 @@ def lower_module(
     if module.address_size != _ADDRESS_BITS:
         raise failure(f"addresses of {module.address_size} bits are not supported", file=source.name)
     places = Places(source, cuda, module.files)
-    outer = Scope()
+    outer = Scope(meanings={RESERVED.name: RESERVED})
     outer.meanings.update({variable.name: variable for variable in module.variables})
     for item in module.items:
         if isinstance(item, ast.Registers):
@@ -344,10 +357,15 @@ def _argument_type(component: Component, kernel: _Kernel) -> Type:
 
 
 def _remove_dead(function: Function) -> None:
-    """Remove addresses that nothing uses, and arrays with an initial value whose address is not taken."""
+    """Remove addresses that nothing uses, and arrays without them that no kernel declares as its own."""
     for block in function.blocks:
         for instruction in list(block.instructions):
             if instruction.op == "addrof" and not instruction.uses:
                 instruction.erase()
     used = {i.attrs["name"] for i in function.instructions if i.op == "addrof"}
-    function.shared[:] = [a for a in function.shared if a.name in used or a.space in ("shared", "local")]
+    function.shared[:] = [array for array in function.shared if array.name in used or _is_declared(array)]
+
+
+def _is_declared(array: Array) -> bool:
+    """Whether an array counts among the kernel's own memory even where it is not used."""
+    return array.space in ("shared", "local") and array.name != array_name(RESERVED)

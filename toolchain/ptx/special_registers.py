@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from qgpu.ir import I1, I32, I64, Constant, IntType, Value
 from qgpu.ir.core.opcodes import SPECIAL_REGISTERS
+from qgpu.toolchain.ptx import ast
 from qgpu.toolchain.ptx.rule import CLOCK, CLOCKS
 
 if TYPE_CHECKING:
@@ -15,10 +16,24 @@ Reader = Callable[["Emitter"], Value]
 _WARPS = 32
 """Warps that the largest thread block has."""
 
+RESERVED = ast.Variable(
+    position=ast.Position(0, 0),
+    name="%reserved_smem_offset_1",
+    space="shared",
+    type="b8",
+    align=16,
+    extents=(288,),
+)
+"""What the register of this name holds the address of: shared memory set aside for cooperative groups.
+
+Their header reads the register for every thread block from sm_80 on, and keeps the barriers of groups of
+several warps there, in at most 288 bytes. A kernel has the array where it uses the address.
+"""
+
 ABSENT = {
-    "%envreg": "only OpenCL sets it",
+    "%envreg": "grid groups (cooperative launch) read it, but thread blocks run one after another",
     "%pm": "the machine has no performance counters",
-    "%reserved_smem_offset": "nothing of shared memory is reserved here",
+    "%reserved_smem_offset": "of what is reserved in shared memory only %reserved_smem_offset_1 is known",
     "%total_smem_size": "how much shared memory a launch has is not known to the kernel",
     "%aggr_smem_size": "how much shared memory a launch has is not known to the kernel",
     "%dynamic_smem_size": "how much shared memory a launch has is not known to the kernel",

@@ -82,7 +82,7 @@ class Arrays:
 
     def _name(self, variable: ast.Variable) -> str:
         """The variable's name as one of the IR's, which no other array has."""
-        name = wanted = variable.name.replace("%", "$")
+        name = wanted = array_name(variable)
         taken = {array.name for array in self._function.shared}
         number = 0
         while name in taken:
@@ -93,6 +93,11 @@ class Arrays:
     def _refusal(self, variable: ast.Variable, reason: str):
         message = f"variable '{variable.name}' cannot be used: {reason}"
         return self._places.error(message, variable.position, None, note("pass a pointer to it instead"))
+
+
+def array_name(variable: ast.Variable) -> str:
+    """The name of a variable's array where no other has that name."""
+    return variable.name.replace("%", "$")
 
 
 class _Bytes:
