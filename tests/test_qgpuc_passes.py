@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from qgpu.ir import parse_module, print_module
-from qgpu.ir.passes import PASSES, DeadCode, IfConvert, PipelineError, Simplify, parse_pipeline
+from qgpu.ir.passes import PASSES, DeadCode, IfConvert, PipelineError, Simplify, manager, parse_pipeline
 from qgpu.toolchain import driver
 
 FIRST = """\
@@ -182,3 +182,13 @@ def test_a_folder_to_keep_in_has_to_exist(folder: Path) -> None:
     result = qgpuc("k.ir", "--keep", "--keep-dir=nowhere")
     assert (result.exit_code, Path("k.qbin").exists()) == (1, False)
     assert "cannot write 'nowhere/k.ir'" in result.stderr
+
+
+@pytest.mark.parametrize(("arguments", "times"), [([], 2), (["--verify-each"], 4)])
+def test_the_ir_is_verified_at_the_ends_or_after_each_pass(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], times: int
+) -> None:
+    verified: list[str] = []
+    monkeypatch.setattr(manager, "verify", lambda function: verified.append(function.name))
+    assert qgpuc("k.ir", "--passes=simplify,dead-code,simplify", *arguments).exit_code == 0
+    assert verified == ["first"] * times

@@ -25,14 +25,16 @@ class CompileOptions:
     """What steers a compilation besides the machine.
 
     `kernels` names the kernels to compile, as in the PTX or, for C++, by their plain names; None means all.
-    `observers` are told of every pass that has run. `keep` is given each intermediate form: the suffix of a
-    file for it (`ptx`, `ir`, `opt.ir`), and its text. `max_registers` bounds the registers of a thread.
+    `observers` are told of every pass that has run; `verify_each` checks the IR after each, not only at the
+    end. `keep` is given each intermediate form: the suffix of a file for it (`ptx`, `ir`, `opt.ir`), and its
+    text. `max_registers` bounds the registers of a thread.
     """
 
     cuda: CudaOptions = field(default_factory=CudaOptions)
     cuda_compiler: str = "nvrtc"
     kernels: tuple[str, ...] | None = None
     observers: "Sequence[Observer]" = ()
+    verify_each: bool = False
     keep: Callable[[str, str], None] | None = None
     max_registers: int | None = None
 
@@ -99,7 +101,7 @@ def run_passes(module: "Module", options: CompileOptions, passes: "Sequence[Pass
     """Run passes over a module, in place."""
     from qgpu.ir.passes import PassError, PassManager
 
-    manager = PassManager(passes, observers=options.observers)
+    manager = PassManager(passes, options.verify_each, options.observers)
     try:
         manager.run(module)
     except OSError as error:

@@ -50,12 +50,12 @@ Observer = Callable[[PassRun], None]
 class PassManager:
     """Runs passes in order over every function, and tells each observer of each run.
 
-    With `verify` the function is verified before the first pass and after each; a VerifyError is a defect of
-    the pass before it.
+    The function is verified before the first pass and after the last one; with `verify_each` after each, so
+    that a VerifyError is a defect of the pass before it.
     """
 
     passes: Sequence[Pass]
-    verify: bool = True
+    verify_each: bool = True
     observers: Sequence[Observer] = ()
 
     def run(self, unit: Module | Function) -> bool:
@@ -66,15 +66,17 @@ class PassManager:
 
     def _run_function(self, function: Function) -> bool:
         changed = False
-        self._finish(PassRun(0, "input", function))
+        verify(function)
+        self._tell(PassRun(0, "input", function))
         for number, step in enumerate(self.passes, 1):
             start = time.perf_counter()
             changed |= step.run(function)
-            self._finish(PassRun(number, step.name, function, time.perf_counter() - start))
+            seconds = time.perf_counter() - start
+            if self.verify_each or number == len(self.passes):
+                verify(function)
+            self._tell(PassRun(number, step.name, function, seconds))
         return changed
 
-    def _finish(self, run: PassRun) -> None:
-        if self.verify:
-            verify(run.function)
+    def _tell(self, run: PassRun) -> None:
         for observe in self.observers:
             observe(run)

@@ -96,7 +96,9 @@ def lowered(case: Case, before: str | None = None) -> Function:
     steps = passes_for(case.description)
     names = [step.name for step in steps]
     module = Module([parse_function(case.text)])
-    run_passes(module, CompileOptions(), steps[: None if before is None else names.index(before)])
+    run_passes(
+        module, CompileOptions(verify_each=True), steps[: None if before is None else names.index(before)]
+    )
     return module.functions[0]
 
 
