@@ -230,6 +230,8 @@ class Scheduler:
             for node in draft.leaves:
                 if node in self.places.aliases:
                     yield (2 if node.uniform else 4), self.decisions.copied, node
+                if node in self.places.computed:
+                    yield (2 if node.uniform else 4), self.decisions.unplaced, self.places.computed[node]
             yield from self._guard_choices(draft)
 
     def _guard_choices(self, draft: Draft) -> Iterator[tuple[int, set[Node], Node]]:
