@@ -205,10 +205,63 @@ HARMLESS = {
     "  store i32 %p, %w\n  ret",
 }
 
+ABSORBED = {
+    "and i32 {other}, %v : i32": (0, 1),
+    "and %v, i32 {other} : i32": (0, -2),
+    "or %v, i32 {other} : i32": (-1, 0x7FFFFFFF),
+    "mul %v, i32 {other} : i32": (0, 2),
+    "mulhi_s i32 {other}, %v : i32": (0, 1),
+    "mulhi_u %v, i32 {other} : i32": (0, 1),
+    "and %c, i1 {other} : i1": (0, 1),
+    "or i1 {other}, %c : i1": (1, 0),
+    "select %c, i32 {other}, i32 7 : i32": (7, 6),
+    "select %c, %p, %same{other} : ptr<global>": (0, 4),
+}
+"""Computed from %v or %c, never written: an operand that gives it alone, and one that does not."""
+
+
+@pytest.mark.parametrize("line", ABSORBED)
+def test_what_the_other_operand_gives_alone(line: str) -> None:
+    results = {
+        "i1": "  %z = zext %w : i32\n  store i32 %p, %z",
+        "i32": "  store i32 %p, %w",
+        "ptr<global>": "  store i32 %w, i32 1",
+    }
+    preparation = (
+        "  %c = icmp eq %v, i32 5 : i1\n"
+        f"  %same0 = ptradd %p, i32 0 {POINTER.format(1, 0, 'global')}\n"
+        f"  %same4 = ptradd %p, i32 0 {POINTER.format(1, 4, 'global')}\n"
+    )
+    result = results[line.rpartition(" : ")[2]]
+    absorbing, other = ABSORBED[line]
+
+    def attempt(operand: int) -> None:
+        use = f"{preparation}  %w = {line.format(other=operand)}\n{result}\n  ret"
+        run(reading("shared", 3, "load i32 %r : i32", use), bytearray(8), threads=2)
+
+    attempt(absorbing)
+    with pytest.raises(Fault, match="not all written in '%v = load"):
+        attempt(other)
+
+
+def test_an_operand_that_was_never_written_absorbs_nothing() -> None:
+    """The 0 that stands where nobody wrote is no 0."""
+    use = "  %w = and %v, i32 6 : i32\n  store i32 %p, %w\n  ret"
+    with pytest.raises(Fault, match="not all written in '%v = load"):
+        run(reading("shared", 0, "load i32 %r : i32", use), bytearray(4))
+
+
+def test_each_thread_has_its_own_operand_that_absorbs() -> None:
+    """Thread 0 multiplies with 0, and thread 1 with 1."""
+    use = "  %w = mul %v, %t : i32\n  store i32 %p, %w\n  ret"
+    with pytest.raises(Fault) as caught:
+        run(reading("shared", 3, "load i32 %r : i32", use), bytearray(4), threads=2)
+    assert caught.value.thread == 1
+
 
 @pytest.mark.parametrize("use", DECIDING)
 def test_what_was_never_written_decides_something(use: str) -> None:
-    with pytest.raises(Fault, match="not all written in '%[vw] = load") as caught:
+    with pytest.raises(Fault, match=r"not all written in '%[vw] = load") as caught:
         run(reading("shared", 3, "load i32 %r : i32", DECIDING[use]), bytearray(4), threads=2)
     assert (caught.value.kind, caught.value.thread) == ("uninitialised", 0)
 

@@ -17,7 +17,7 @@ from qgpu.ir.core.types import SlotType
 from qgpu.ir.core.values import Constant, Value
 from qgpu.ir.interpreter.faults import Fault
 from qgpu.ir.interpreter.memory import Memory
-from qgpu.ir.interpreter.shadow import Shadow
+from qgpu.ir.interpreter.shadow import ABSORBING, Shadow
 from qgpu.ir.interpreter.values import Lanes, Numbers, Pointers, Values, merged, zeros
 
 
@@ -124,11 +124,13 @@ class Decoder:
         write, number = self.write(instruction), self.number(instruction)
         reads = [self.read_any(operand, instruction) for operand in operands]
         sources = [self.number(operand) for operand in operands]
+        absorbing = ABSORBING.get(instruction.op)
 
         def step(frame: Frame, lanes: Lanes) -> None:
-            write(frame, lanes, compute(frame, lanes, *[read(frame, lanes) for read in reads]))
+            values = [read(frame, lanes) for read in reads]
+            write(frame, lanes, compute(frame, lanes, *values))
             if frame.shadow.marks:
-                frame.shadow.set(number, lanes, frame.shadow.joined(sources, lanes))
+                frame.shadow.set(number, lanes, frame.shadow.computed(sources, values, absorbing, lanes))
 
         return step
 

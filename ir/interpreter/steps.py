@@ -37,7 +37,7 @@ def _select(decoder: Decoder, instruction: Instruction) -> Step:
         assert not isinstance(condition, Pointers)
         write(frame, lanes, choose(condition, yes, no))
         if frame.shadow.marks:
-            frame.shadow.set(number, lanes, frame.shadow.chosen(sources, condition, lanes))
+            frame.shadow.set(number, lanes, frame.shadow.chosen(sources, condition, yes, no, lanes))
 
     return select
 

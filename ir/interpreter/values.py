@@ -74,3 +74,10 @@ def choose(condition: Numbers, yes: Values, no: Values) -> Values:
     same = isinstance(yes.buffers, int) and yes.buffers is no.buffers
     buffers = yes.buffers if same else np.where(condition, yes.buffers, no.buffers)
     return Pointers(buffers, np.where(condition, yes.offsets, no.offsets))
+
+
+def equal(a: Values, b: Values) -> Numbers:
+    """The lanes in which two values, of one type, are the same."""
+    if isinstance(a, Pointers) and isinstance(b, Pointers):
+        return (np.asarray(a.buffers) == np.asarray(b.buffers)) & (a.offsets == b.offsets)
+    return np.asarray(a == b)
