@@ -1,5 +1,7 @@
 """How many blocks a pattern takes: a block over lanes costs a pass a lane, a scalar one two."""
 
+import pytest
+
 from codegen_runs import after, words
 from qgpu.backends.machine.block import Block
 from qgpu.backends.machine.description import DEFAULT
@@ -424,3 +426,34 @@ done:
     chosen = [x[t] == 3 if t >= 6 or x[t] == 3 else y[t] == 0 for t in range(8)]
     assert got[0] == [100 if on else x[t] for t, on in enumerate(active)]
     assert got[1] == [200 if on else y[t] for t, on in enumerate(chosen)]
+
+
+@pytest.mark.parametrize("op", ["and", "or"])
+def test_a_condition_that_selects_is_not_overwritten_by_what_is_made_of_it(op: str) -> None:
+    made = kernel(
+        f"""
+  %x = load i32 %pa : i32
+  %y = load i32 %pb : i32
+  %zero = icmp eq %x, i32 0 : i1
+  %few = icmp ult %y, i32 5 : i1
+  %both = {op} %zero, %few : i1
+  %number = zext %both : i32
+  %scaled = mul %number, i32 32 : i32
+  store i32 %pa, %scaled
+  %small = icmp ult %y, i32 9 : i1
+  %odd = icmp ugt %x, i32 1 : i1
+  %chosen = select %zero, %small, %odd : i1
+  store i32 %pc, i32 0
+  brany %chosen, then, done
+then [%chosen]:
+  store i32 %pc, i32 1
+  br done
+done:
+  ret"""
+    )
+    pairs = [(x, y) for x in (0, 1, 2) for y in (3, 7, 12)]
+    a, b = (words(*column) for column in zip(*pairs, strict=True))
+    first, _, last = after(made, [a, b, bytes(36), 0], (9, 1, 1), machine=DEFAULT)
+    joined = {"and": lambda c, d: c and d, "or": lambda c, d: c or d}[op]
+    assert first == [32 * joined(x == 0, y < 5) for x, y in pairs]
+    assert last == [int(y < 9 if x == 0 else x > 1) for x, y in pairs]

@@ -92,11 +92,13 @@ def _cost(node: Node, base: Operand, over: Operand, polarity: bool) -> int:
 def overwrite(node: Node, region: Region) -> list[Node]:
     """Turn a selection into a move under the condition, over a move under its opposite; returns the latter.
 
-    The base is moved in all lanes if that block can load it: a load must fault where the source's does.
+    The base is moved in all lanes if that block can load it: a load must fault where the source's does. The
+    condition has a predicate from now on: it is no longer an operand, but what it is must not be overwritten.
     """
     expression = node.expression
     condition = expression.z
     assert isinstance(condition, Node) and not condition.uniform
+    condition.predicate = condition.predicate or Register("predicate", "condition")
     base, over, polarity = min(_pairs(expression), key=lambda pair: _cost(node, *pair))
     first = step_of(node, move(base))
     first.uniform = False
