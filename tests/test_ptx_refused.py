@@ -12,6 +12,8 @@ REGISTERS = """
 FLOAT = "it computes with floating-point numbers, and the machine computes with integers"
 WIDE = "the machine has no registers of 128 bits; use two of 64"
 COPY = "it needs asynchronous copies; copy with loads and stores"
+SIZES = "an asynchronous copy to shared memory has 4, 8 or 16 bytes, with .cg 16"
+BARRIER = "it needs barrier objects in shared memory; synchronise with __syncthreads() or bar.sync"
 NARROW = "the machine compares and swaps words; use atom.cas.b32 on the word around it"
 VIDEO = "it needs a unit for video; write it with shifts, masks, min and max"
 CLUSTERS = "it needs clusters of thread blocks"
@@ -38,7 +40,13 @@ def messages(line: str) -> list[str]:
         ("ld.shared.b128 %q1, [s];", WIDE),
         ("atom.exch.b128 %q1, [%l2], %q3;", WIDE),
         ("atom.cas.b16 %h1, [%l2], %h3, %h4;", NARROW),
-        ("cp.async.ca.shared.global [%r1], [%l2], 16;", COPY),
+        ("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%l2], 16, [%r3];", COPY),
+        ("cp.async.ca.shared.global [%r1], [%l2], 12;", SIZES),
+        ("cp.async.cg.shared.global [%r1], [%l2], 8;", SIZES),
+        ("cp.async.ca.shared.global [%r1], [%l2], %r2;", SIZES),
+        ("cp.async.mbarrier.arrive.shared.b64 [%r1];", BARRIER),
+        ("mbarrier.init.shared.b64 [%r1], 32;", BARRIER),
+        ("mbarrier.test_wait.shared.b64 %p1, [%r1], %l2;", BARRIER),
         ("vadd.s32.s32.s32 %r1, %r2, %r3;", VIDEO),
         ("barrier.cluster.arrive;", CLUSTERS),
         ("mapa.u64 %l1, %l2, %r1;", CLUSTERS),

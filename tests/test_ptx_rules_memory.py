@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from ptx_cases import HOPPER, ON_BLACKWELL, ON_HOPPER, Case, check, number
+from qgpu.ir.interpreter import Fault
 
 _BYTES = 64
 _AT = 8
@@ -162,6 +163,66 @@ def space_cases() -> Iterator[Case]:
     yield Case("isspacep.global {d}, {m}", 1, (), lambda memory, thread: 1, memory=_BYTES, threads=3)
 
 
+def _copied(size: int, start: int = 0) -> Callable[..., int]:
+    """The first 64 bits of an asynchronous copy after as many bytes; `count` of `size` bytes are read."""
+
+    def copy(memory: bytearray, thread: int, count: int = size) -> int:
+        taken = bytes(memory[_AT : _AT + min(count, size)]).ljust(size, b"\0") + b"\xff" * 16
+        return int.from_bytes(taken[start : start + 8], "little")
+
+    return copy
+
+
+def _copied_unless(size: int, start: int) -> Callable[..., int]:
+    copied = _copied(size, start)
+    return lambda memory, thread, ignored: copied(memory, thread, 0 if ignored else size)
+
+
+def copy_cases() -> Iterator[Case]:
+    """Asynchronous copies: from memory to shared memory, and what is there behind them."""
+    array = ".shared .align 16 .b8 v[1024]; shl.b32 %r1, %t, 5; mov.u32 %r2, v; add.u32 %r2, %r2, %r1;"
+    fill = "st.shared.v2.b64 [%r2], {{ -1, -1 }}; st.shared.v2.b64 [%r2+16], {{ -1, -1 }};"
+    wait = "cp.async.commit_group; cp.async.wait_group 0; cp.async.wait_all;"
+    more: dict[str, Any] = {"memory": _BYTES, "threads": 24, "target": HOPPER}
+    copies = [
+        (form, size, start)
+        for form, sizes in (("ca", (4, 8, 16)), ("cg.L2::128B", (16,)))
+        for size in sizes
+        for start in (0, 8)
+    ]
+    for form, size, start in copies:
+        name = f"cp.async.{form.replace('.', '.shared.global.') if '.' in form else f'{form}.shared.global'}"
+        head, tail = f"{array} {fill} {name} [%r2], [{{m}}+{_AT}], {size}", f"; {wait}"
+        tail += f" ld.shared.b64 {{d}}, [%r2+{start}]; }}}}{_END}"
+        yield Case(f"{{{{ {head}{tail}", 64, (), _copied(size, start), **more)
+        for count in (0, 1, size - 1, size):
+            known = _copied(size, start)
+            yield Case(
+                f"{{{{ {head}, {count}{tail}", 64, (),
+                lambda memory, thread, count=count, known=known: known(memory, thread, count), **more,
+            )  # fmt: skip
+        yield Case(
+            f"{{{{ {head}, {{a}}{tail}", 64, (32,), _copied(size, start),
+            choices={0: tuple(range(size + 1))}, **more,
+        )  # fmt: skip
+        yield Case(
+            f"{{{{ {head}, {{a}}{tail}", 64, (1,), _copied_unless(size, start), note="ignored", **more,
+        )  # fmt: skip
+    yield Case(
+        f"{{{{ {array} {fill} cp.async.ca.shared.global [%r2], [{{m}}+{_AT}], 8, !{{a}}; {wait} "
+        f"ld.shared.b64 {{d}}, [%r2]; }}}}{_END}",
+        64, (1,), lambda memory, thread, taken: _copied(8)(memory, thread) if taken else 0, **more,
+    )  # fmt: skip
+    name = "cp.async.ca.shared::cta.global.L2::cache_hint"
+    yield Case(
+        f"{{{{ {_POLICY} {array} {fill} @{{a}} {name} [%r2+8], [{{m}}+{_AT}], 4, 4, %l1; {wait} "
+        f"ld.shared.b64 {{d}}, [%r2+8]; }}}}{_END}",
+        64, (1,),
+        lambda memory, thread, taken: _copied(4)(memory, thread) if taken else -1,
+        **more,
+    )  # fmt: skip
+
+
 def hint_cases() -> Iterator[Case]:
     """What only caches heed leaves memory as it is."""
     lines = (
@@ -285,6 +346,7 @@ CASES = [
     *load_form_cases(),
     *store_cases(),
     *space_cases(),
+    *copy_cases(),
     *hint_cases(),
     *atomic_cases(),
     *swap_cases(),
@@ -294,3 +356,19 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_memory(case: Case) -> None:
     check(case)
+
+
+@pytest.mark.parametrize("count", range(6))
+def test_a_copy_reads_no_more_than_it_is_told_to(count: int) -> None:
+    """The bytes that are filled up with zeros lie beyond the end of the buffer of eight bytes."""
+    line = "cp.async.ca.shared.global [v], [{m}+4], 16, {a}; ld.shared.b64 {d}, [v]; }}" + _END
+    case = Case(
+        f"{{{{ .shared .align 16 .b8 v[16]; {line}", 64, (32,),
+        lambda memory, thread, count: int.from_bytes(memory[4 : 4 + count], "little"),
+        choices={0: (count,)}, memory=8, threads=5, target=HOPPER,
+    )  # fmt: skip
+    if count <= 4:
+        check(case)
+        return
+    with pytest.raises(Fault, match="offset 8"):
+        check(case)

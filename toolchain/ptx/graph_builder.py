@@ -1,13 +1,15 @@
 """A kernel's statements as a control flow graph, with the device functions that it calls inlined.
 
 A guarded instruction other than a branch becomes a branch around a block of its own, so that whatever follows
-sees guards only on edges. An indexed branch and an indirect call become chains of comparisons.
+sees guards only on edges. An indexed branch and an indirect call become chains of comparisons; an
+asynchronous copy becomes loads and stores.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from qgpu.toolchain.ptx import ast
+from qgpu.toolchain.ptx.async_copies import copy_body
 from qgpu.toolchain.ptx.calls import MAX_INSTRUCTIONS, Frame, Routines
 from qgpu.toolchain.ptx.cfg import BRANCH, CALL, ENDS, INDEXED_BRANCH, Block, Site, reachable
 from qgpu.toolchain.ptx.names import Passed, Register, Scope
@@ -107,6 +109,8 @@ class _GraphBuilder:
             self._add_call(site, frame)
         elif opcode in ENDS:
             self._end(site, after if opcode == "ret" else None)
+        elif (body := copy_body(site)) is not None:
+            self._walk(body, Scope(site.scope), frame, after)
         else:
             self._append_plain(site)
 

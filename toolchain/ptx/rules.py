@@ -50,6 +50,8 @@ _FLOATING = re.compile(r"(e\dm\d\w*|ue8m0\w*|t?f16(x2)?|bf16(x2)?|tf32|f32(x2)?|
 _TEXTURE = "it needs texture or surface memory"
 _MATRIX = "it needs a matrix unit"
 _ASYNC = "it needs asynchronous copies; copy with loads and stores"
+_COPY = "an asynchronous copy to shared memory has 4, 8 or 16 bytes, with .cg 16"
+_BARRIER = "it needs barrier objects in shared memory; synchronise with __syncthreads() or bar.sync"
 _CLUSTERS = "it needs clusters of thread blocks"
 _MULTICAST = "it needs memory that several devices share"
 _VIDEO = "it needs a unit for video; write it with shifts, masks, min and max"
@@ -75,7 +77,11 @@ NEEDS = {
     "stmatrix": _MATRIX,
     "movmatrix": _MATRIX,
     "cp": _ASYNC,
-    "mbarrier": _ASYNC,
+    "cp.mbarrier": _BARRIER,
+    "cp.bulk": _ASYNC,
+    "cp.ca": _COPY,
+    "cp.cg": _COPY,
+    "mbarrier": _BARRIER,
     "tensormap": _ASYNC,
     "prefetch.tensormap": _ASYNC,
     "fence.proxy": _ASYNC,

@@ -1,6 +1,7 @@
 """Barriers and fences (PTX ISA 9.0, section 9.7.13), and instructions that only change when things happen.
 
-A fence orders nothing that is not in order: every access takes effect for all threads where it stands.
+A fence orders nothing that is not in order: every access takes effect for all threads where it stands, and so
+does an asynchronous copy.
 """
 
 from qgpu.ir import I32, Constant
@@ -77,6 +78,8 @@ RULES = [
     Rule("fence", rf"(?:(?:sc|acq_rel|acquire|release)\.)?{SCOPE}", "", _nothing),
     Rule("fence", rf"(?:acquire|release)\.cluster\.(?:{_RESTRICTION}|mbarrier_init)", "", _nothing),
     Rule("fence", rf"(?:(?:global|shared::(?:cta|cluster))\.)?{_PROXY}", "", _nothing),
+    Rule("cp", r"async\.(?:commit_group|wait_all)", "", _nothing),
+    Rule("cp", r"async\.wait_group", "a", _nothing),
     Rule("nanosleep", "u32", "a", _nothing),
     Rule("pmevent", "(?:mask)?", "a", _nothing),
     Rule("griddepcontrol", "launch_dependents|wait", "", _nothing),
