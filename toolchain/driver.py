@@ -1,6 +1,5 @@
 """`qgpuc`, the compiler driver, with the habits of nvcc."""
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from qgpu.toolchain.cuda import CudaOptions
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, failure, reporting
 from qgpu.toolchain.memory import without_collection
 from qgpu.toolchain.optimise import SPLIT_MARK, PassChoice, split_source, timing_table
+from qgpu.toolchain.outputs import STANDARD, check_output, write_output
 
 if TYPE_CHECKING:
     from qgpu.backends.machine.description import MachineDescription
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from qgpu.ir.passes import Pass, TimePasses
 
 _PROGRAM = "qgpuc"
-_STANDARD = "-"
 
 
 @dataclass(frozen=True)
@@ -172,6 +171,7 @@ def _print_passes(context: click.Context, _parameter: click.Parameter, wanted: b
 @click.option("--print-changed", is_flag=True, help="Print the IR after each pass that changed it to stderr.")
 @click.option("--dump-ir", metavar="DIR", help="Write the IR after every pass to DIR/KERNEL/NN-PASS.ir.")
 @click.option("--time-passes", is_flag=True, help="Print to stderr what each pass took.")
+@click.option("--verify-each", is_flag=True, help="Verify the IR after every pass, not only after the last.")
 @click.option(
     "--split-input-file",
     is_flag=True,
@@ -227,6 +227,7 @@ def main(
     print_changed: bool,
     dump_ir: str | None,
     time_passes: bool,
+    verify_each: bool,
     split_input_file: bool,
     keep: bool,
     keep_dir: str,
@@ -252,27 +253,28 @@ def main(
     if split_input_file and (language == "cu" or emit == "qbin"):
         raise click.UsageError("--split-input-file is for IR and PTX, and for results that are text.")
     output = output or _default_output(file, emit)
-    _check_output(file, output)
+    check_output([file], output)
     with reporting(_PROGRAM), without_collection(), _timing(time_passes) as timer:
         steps = choice.steps([] if emit == "ptx" else passes_for(_machine(machine)))
         options = CompileOptions(
             cuda=CudaOptions(defines, tuple(map(Path, include_dirs))),
             kernels=kernels or None,
             observers=choice.observers(timer),
+            verify_each=verify_each,
             keep=_keeper(Path(file), keep_dir) if keep else None,
             max_registers=max_registers,
         )
         chosen = steps if choice.explicit else None
         job = _Job(_read(file), language, machine, options, output, verbose, chosen)
         result = _emit_parts(job, emit) if split_input_file else _EMITTERS[emit](job)
-        _write(output, result)
+        write_output(output, result)
 
 
 def _keeper(file: Path, folder: str) -> Callable[[str, str], None]:
     """Writes intermediate forms into a folder, under the input's name with their own suffix."""
 
     def keep(suffix: str, text: str) -> None:
-        _write(str(Path(folder, f"{file.stem}.{suffix}")), text.encode())
+        write_output(str(Path(folder, f"{file.stem}.{suffix}")), text.encode())
 
     return keep
 
@@ -337,44 +339,24 @@ def _language_of(file: str) -> str:
     suffix = Path(file).suffix.removeprefix(".")
     if suffix in LANGUAGES:
         return suffix
-    if file == _STANDARD:
+    if file == STANDARD:
         raise click.UsageError("Standard input needs its language: -x cu, -x ptx or -x ir.")
     raise click.UsageError(f"The suffix of '{file}' is none of .cu, .ptx and .ir: give the language with -x.")
 
 
 def _default_output(file: str, emit: str) -> str:
     if emit != "qbin":
-        return _STANDARD
-    if file == _STANDARD:
+        return STANDARD
+    if file == STANDARD:
         raise click.UsageError("A program from standard input needs an output file: -o PATH.")
     return f"{Path(file).stem}.qbin"
 
 
-def _check_output(file: str, output: str) -> None:
-    if _STANDARD not in (file, output) and os.path.realpath(file) == os.path.realpath(output):
-        raise click.UsageError(f"The output file '{output}' is the input file.")
-
-
 def _read(file: str) -> Source:
     try:
-        data = sys.stdin.buffer.read() if file == _STANDARD else Path(file).read_bytes()
-        return Source("<stdin>" if file == _STANDARD else file, data.decode())
+        data = sys.stdin.buffer.read() if file == STANDARD else Path(file).read_bytes()
+        return Source("<stdin>" if file == STANDARD else file, data.decode())
     except OSError as error:
         raise failure(f"cannot read '{file}': {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise failure(f"not a text file: byte {error.start} is not UTF-8", file=file) from None
-
-
-def _write(output: str, data: bytes) -> None:
-    from qgpu.backends.machine.qbin import write_atomically
-
-    try:
-        if output == _STANDARD:
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
-        elif os.path.exists(output) and not os.path.isfile(output):
-            Path(output).write_bytes(data)
-        else:
-            write_atomically(os.path.realpath(output), data)
-    except OSError as error:
-        raise failure(f"cannot write '{output}': {error.strerror}") from None
