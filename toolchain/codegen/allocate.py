@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.interference import FIRST, Interference, coloured
 from qgpu.toolchain.codegen.limits import Limits
-from qgpu.toolchain.codegen.liveness import Live, live_after
+from qgpu.toolchain.codegen.liveness import Live, Liveness
 from qgpu.toolchain.codegen.refuse import first_place, refuse
 from qgpu.toolchain.codegen.registers import Kind, Register
 from qgpu.toolchain.codegen.relief import Relief
@@ -43,8 +43,8 @@ def allocate(tiles: list[Tile], lowered: Lowered, limits: Limits) -> Allocation:
     temporaries: set[Register] = set()
     reserves = dict(_RESERVES)
     while True:
-        after = remove_dead_writes(tiles)
-        graph = Interference(tiles, after)
+        liveness = remove_dead_writes(tiles)
+        graph = Interference(tiles, liveness)
         for tile in tiles:
             if tile.source is not None and tile.data is not None:
                 graph.merge(tile.data, tile.source)
@@ -54,7 +54,7 @@ def allocate(tiles: list[Tile], lowered: Lowered, limits: Limits) -> Allocation:
             remove_tiles(tiles, _idle_copies(tiles, allocation))
             return allocation
         room = limits.counts[kind] - FIRST[kind] - graph.pinned(kind) - reserves[kind]
-        relief = Relief(kind, tiles, after, graph, temporaries)
+        relief = Relief(kind, tiles, liveness.after, graph, temporaries)
         if not relief.run(tiles, room, lowered):
             raise _too_many(kind, lowered, allocation.counts[kind], limits)
         temporaries |= relief.temporaries
@@ -103,15 +103,15 @@ def _idle_copies(tiles: Iterable[Tile], allocation: Allocation) -> set[Tile]:
     }
 
 
-def remove_dead_writes(tiles: list[Tile]) -> dict[Tile, Live]:
+def remove_dead_writes(tiles: list[Tile]) -> Liveness:
     """Take away destinations that nothing reads, and tiles that then do nothing; returns what is live."""
     while True:
-        after = live_after(tiles)
+        liveness = Liveness(tiles)
         for tile in tiles:
-            _drop_dead(tile, after[tile])
+            _drop_dead(tile, liveness.after[tile])
         idle = {tile for tile in tiles if _does_nothing(tile)}
         if not idle:
-            return after
+            return liveness
         remove_tiles(tiles, idle)
 
 

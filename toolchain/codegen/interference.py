@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 
-from qgpu.toolchain.codegen.liveness import Live, forget, written
+from qgpu.toolchain.codegen.liveness import Liveness, written
 from qgpu.toolchain.codegen.registers import Kind, Register
 from qgpu.toolchain.codegen.tiles import Tile
 
@@ -20,13 +20,13 @@ FIRST: dict[Kind, int] = {"thread": 0, "uniform": 1, "predicate": 1}
 class Interference:
     """The interference graph, with registers merged as copies are taken away."""
 
-    def __init__(self, tiles: Sequence[Tile], after: dict[Tile, Live]) -> None:
+    def __init__(self, tiles: Sequence[Tile], liveness: Liveness) -> None:
         self._merged: dict[Register, Register] = {}
         self.neighbours: dict[Register, set[Register]] = {}
         for tile in tiles:
             for register in (*written(tile), *tile.routing.registers, *(g.register for g in tile.guard)):
                 self.neighbours.setdefault(register, set())
-            self._add_writes(tile, after[tile])
+            self._add_writes(tile, liveness)
         for register in list(self.neighbours):
             if register.partner:
                 self.neighbours.setdefault(register.partner, set())
@@ -35,15 +35,13 @@ class Interference:
             for other in pinned:
                 self._connect(register, other)
 
-    def _add_writes(self, tile: Tile, after: Live) -> None:
+    def _add_writes(self, tile: Tile, liveness: Liveness) -> None:
         """A write stands in the way of what is live after it, for lanes that it reaches; not of its copy."""
-        source, unreached = tile.source, frozenset() if tile.scalar else tile.outside
-        for own in written(tile):
-            for register, lanes in after.items():
-                if register.kind != own.kind or register is source or register is own:
-                    continue
-                if not unreached or any(forget(member, tile).isdisjoint(unreached) for member in lanes):
-                    self._connect(own, register)
+        own = written(tile)
+        for register in liveness.reached(tile) if own else ():
+            for other in own:
+                if register is not tile.source:
+                    self._connect(other, register)
 
     def _connect(self, a: Register, b: Register) -> None:
         if a is not b and a.kind == b.kind:

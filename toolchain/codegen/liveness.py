@@ -4,110 +4,157 @@ A register is live for a set of lanes, described by conditions as guards are. Wa
 under a guard ends the liveness of the lanes that it writes, and leaves the others. So a slot that both sides
 of a branch write is dead before the branch, and a value that only the lanes of one side read does not stand
 in the way of what the other side writes.
+
+Lanes are a conjunction of literals over predicates, kept as the bits of a number: two bits a predicate, for
+its being true and false. Lanes with more bits are fewer lanes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from qgpu.toolchain.codegen.registers import Guard, GuardLiteral, Register
+from qgpu.toolchain.codegen.registers import GuardLiteral, Register
 from qgpu.toolchain.codegen.tiles import Tile
 
-Lanes = frozenset[GuardLiteral]
+Lanes = int
 Live = dict[Register, list[Lanes]]
 """For every live register the sets of lanes that will read it; their union counts."""
 
-EVERY: Lanes = frozenset()
+EVERY: Lanes = 0
 _MANY = 12
 """A register live for more sets of lanes than this is taken to be live for all."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Edge:
-    """A way from a tile to another: `nobody` are lanes of which there are none when it is taken."""
+@dataclass(eq=False, slots=True)
+class _Step:
+    """A tile as liveness sees it.
 
-    source: Tile
-    nobody: Lanes | None = None
+    Attributes:
+        guard: the literals of its guard, each with its opposite.
+        inside: the lanes that take part.
+        outside: the literals that hold in none of them.
+        changed: both literals of the predicate that it writes.
+        after: what is live after it.
+        ways: the steps that lead to it, each with lanes of which there are none on that way, if known.
+    """
 
-
-def _edges_to(tiles: Sequence[Tile]) -> dict[Tile, list[_Edge]]:
-    edges: dict[Tile, list[_Edge]] = {tile: [] for tile in tiles}
-    for tile in tiles:
-        if tile.next is not None:
-            edges[tile.next].append(_Edge(tile, _voters(tile) if tile.taken is not tile.next else None))
-        if tile.taken is not None:
-            edges[tile.taken].append(_Edge(tile))
-    return edges
-
-
-def _voters(tile: Tile) -> Lanes | None:
-    """The lanes that would have made a branch taken, by the predicates after it, if that can be said."""
-    if tile.taken is None or tile.scalar:
-        return None
-    constant = tile.routing.expression.moved
-    if isinstance(constant, int) and constant:
-        return frozenset(tile.guard) if tile.predicate is None else None
-    own = GuardLiteral(tile.predicate, True) if tile.predicate else None
-    if own is None or ~own in tile.guard:
-        return None
-    return frozenset((*tile.guard, own))
+    tile: Tile
+    guard: tuple[tuple[Lanes, Lanes], ...]
+    inside: Lanes
+    outside: Lanes
+    changed: Lanes
+    after: Live = field(default_factory=dict)
+    ways: list[tuple[_Step, Lanes | None]] = field(default_factory=list)
 
 
-def live_after(tiles: Sequence[Tile]) -> dict[Tile, Live]:
+class Liveness:
     """The registers that are live after each tile; pinned ones, which always are, are left out.
 
     Every read is followed backwards until writes have covered its lanes, or to where that was done before.
+
+    Attributes:
+        after: by tile.
     """
-    after: dict[Tile, Live] = {tile: {} for tile in tiles}
-    edges = _edges_to(tiles)
-    single = _written_once(tiles)
-    for tile in tiles:
-        for register, lanes in _reads(tile):
-            if not register.pinned:
-                _follow(register, tile, lanes, after, edges, register in single)
-    return after
+
+    def __init__(self, tiles: Sequence[Tile]) -> None:
+        self._numbers: dict[Register, int] = {}
+        self._steps = {tile: self._step(tile) for tile in tiles}
+        self._link()
+        single = _written_once(tiles)
+        for step in self._steps.values():
+            for register, lanes in self._reads(step):
+                if not register.pinned:
+                    _follow(register, step, lanes, register in single)
+        self.after: dict[Tile, Live] = {tile: step.after for tile, step in self._steps.items()}
+
+    def reached(self, tile: Tile) -> Iterator[Register]:
+        """The registers that are live after a tile for lanes that a write of it reaches."""
+        step = self._steps[tile]
+        unreached = EVERY if tile.scalar else step.outside
+        for register, lanes in step.after.items():
+            if not unreached or any(not member & ~step.changed & unreached for member in lanes):
+                yield register
+
+    def _bit(self, literal: GuardLiteral) -> Lanes:
+        return 1 << 2 * self._numbers.setdefault(literal.register, len(self._numbers)) + literal.polarity
+
+    def _step(self, tile: Tile) -> _Step:
+        guard = tuple((self._bit(literal), self._bit(~literal)) for literal in tile.guard)
+        own = GuardLiteral(tile.predicate, True) if tile.predicate else None
+        changed = self._bit(own) | self._bit(~own) if own else EVERY
+        return _Step(tile, guard, _all_of(bit for bit, _ in guard), _all_of(no for _, no in guard), changed)
+
+    def _link(self) -> None:
+        for step in self._steps.values():
+            tile = step.tile
+            if tile.next is not None:
+                voters = self._voters(step) if tile.taken is not tile.next else None
+                self._steps[tile.next].ways.append((step, voters))
+            if tile.taken is not None:
+                self._steps[tile.taken].ways.append((step, None))
+
+    def _voters(self, step: _Step) -> Lanes | None:
+        """The lanes that would have made a branch taken, by the predicates after it, if that can be said."""
+        tile = step.tile
+        if tile.taken is None or tile.scalar:
+            return None
+        constant = tile.routing.expression.moved
+        if isinstance(constant, int) and constant:
+            return step.inside if tile.predicate is None else None
+        own = GuardLiteral(tile.predicate, True) if tile.predicate else None
+        if own is None or self._bit(~own) & step.inside:
+            return None
+        return step.inside | self._bit(own)
+
+    def _reads(self, step: _Step) -> Iterator[tuple[Register, Lanes]]:
+        for register in step.tile.routing.registers:
+            yield register, EVERY if register.kind == "uniform" else step.inside
+        before = EVERY
+        for literal in step.tile.guard:
+            yield literal.register, before
+            before |= self._bit(literal)
 
 
-def _follow(
-    register: Register,
-    reader: Tile,
-    lanes: Lanes,
-    after: dict[Tile, Live],
-    edges: dict[Tile, list[_Edge]],
-    single: bool,
-) -> None:
+def _all_of(literals: Iterable[Lanes]) -> Lanes:
+    lanes = EVERY
+    for literal in literals:
+        lanes |= literal
+    return lanes
+
+
+def _follow(register: Register, reader: _Step, lanes: Lanes, single: bool) -> None:
     pending = [(reader, lanes)]
     while pending:
-        tile, wanted = pending.pop()
-        for edge in edges[tile]:
-            previous = edge.source
-            if edge.nobody is not None and edge.nobody <= wanted:
+        step, wanted = pending.pop()
+        for previous, nobody in step.ways:
+            if nobody is not None and nobody & wanted == nobody:
                 continue
-            known = after[previous].get(register)
+            known = previous.after.get(register)
             if known is None:
-                after[previous][register] = [wanted]
+                previous.after[register] = [wanted]
             elif not _added(known, wanted):
                 continue
-            here = register is previous.data or register is previous.predicate
-            if here and (single or previous.scalar):
-                continue
-            for passed in _before(wanted, previous):
-                if here:
-                    pending += [(previous, rest) for rest in _difference(passed, previous.guard)]
-                else:
-                    pending.append((previous, passed))
+            tile = previous.tile
+            if register is not tile.data and register is not tile.predicate:
+                pending += [(previous, passed) for passed in _before(wanted, previous)]
+            elif not single and not tile.scalar:
+                rest = (
+                    rest for passed in _before(wanted, previous) for rest in _difference(passed, previous)
+                )
+                pending += [(previous, lanes) for lanes in rest]
 
 
 def _added(known: list[Lanes], lanes: Lanes) -> bool:
     """Add lanes to a union; returns whether it has grown."""
-    if any(member <= lanes for member in known):
-        return False
+    for member in known:
+        if member & lanes == member:
+            return False
     if len(known) >= _MANY:
         known[:] = [EVERY]
     else:
-        known[:] = [member for member in known if not lanes <= member] + [lanes]
+        known[:] = [member for member in known if member & lanes != lanes] + [lanes]
     return True
 
 
@@ -122,38 +169,24 @@ def written(tile: Tile) -> tuple[Register, ...]:
     return tuple(register for register in (tile.data, tile.predicate) if register is not None)
 
 
-def forget(lanes: Lanes, tile: Tile) -> Lanes:
-    """Lanes in terms of the predicates before a tile: what is said of the one it writes is dropped."""
-    predicate = tile.predicate
-    if predicate is None or not lanes or not any(literal.register is predicate for literal in lanes):
-        return lanes
-    return frozenset(literal for literal in lanes if literal.register is not predicate)
+def _before(lanes: Lanes, step: _Step) -> Sequence[Lanes]:
+    """Lanes in terms of the predicates before a tile: those for which it wrote one, and the others.
 
-
-def _before(lanes: Lanes, tile: Tile) -> Sequence[Lanes]:
-    """Lanes in terms of the predicates before a tile: those for which it wrote one, and the others."""
-    rest = forget(lanes, tile)
-    if rest is lanes:
+    What is said of the predicate that it writes is dropped for the former.
+    """
+    if not lanes & step.changed:
         return (lanes,)
-    written_ = [rest.union(tile.guard)] if rest.isdisjoint(tile.outside) else []
-    return [*written_, *_difference(lanes, tile.guard)]
+    rest = lanes & ~step.changed
+    written_ = [] if rest & step.outside else [rest | step.inside]
+    return [*written_, *_difference(lanes, step)]
 
 
-def _difference(lanes: Lanes, guard: Guard) -> Iterator[Lanes]:
-    """lanes without those of the guard: they fail its first literal, or its second but not its first, ..."""
-    if any(~literal in lanes for literal in guard):
+def _difference(lanes: Lanes, step: _Step) -> Iterator[Lanes]:
+    """Lanes without those of a tile: they fail its guard's first literal, or its second but not its first."""
+    if lanes & step.outside:
         yield lanes
         return
-    held = set(lanes)
-    for literal in guard:
-        if literal not in lanes:
-            yield frozenset((*held, ~literal))
-            held.add(literal)
-
-
-def _reads(tile: Tile) -> Iterator[tuple[Register, Lanes]]:
-    lanes = frozenset(tile.guard)
-    for register in tile.routing.registers:
-        yield register, EVERY if register.kind == "uniform" else lanes
-    for index, literal in enumerate(tile.guard):
-        yield literal.register, frozenset(tile.guard[:index])
+    for literal, opposite in step.guard:
+        if not lanes & literal:
+            yield lanes | opposite
+            lanes |= literal
