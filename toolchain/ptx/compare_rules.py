@@ -60,8 +60,8 @@ def _is_not_negative(x: Emitter) -> Value:
 
 
 RULES = [
-    Rule("setp", rf"{_COMPARE}\.{_COMPARED}", "d a b", _set_predicates, "ab"),
-    Rule("setp", rf"{_COMPARE}\.{_COMBINE}\.{_COMPARED}", "d a b c", _set_predicates, "ab"),
+    Rule("setp", rf"{_COMPARE}\.{_COMPARED}", "d a b", _set_predicates),
+    Rule("setp", rf"{_COMPARE}\.{_COMBINE}\.{_COMPARED}", "d a b c", _set_predicates),
     Rule("set", rf"{_COMPARE}\.(?P<result>[usf]32)\.{_COMPARED}", "d a b", _set),
     Rule("set", rf"{_COMPARE}\.{_COMBINE}\.(?P<result>[usf]32)\.{_COMPARED}", "d a b c", _set),
     Rule("selp", _ANY, "d a b c", _chosen(lambda x: x.predicate("c")), "ab"),

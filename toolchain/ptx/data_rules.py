@@ -3,6 +3,7 @@
 from qgpu.ir import I1, I32, I64, Constant, IntType, PtrType, Value, integer
 from qgpu.toolchain.ptx import ast
 from qgpu.toolchain.ptx.emitter import Emitter
+from qgpu.toolchain.ptx.pointer_rules import convert_address
 from qgpu.toolchain.ptx.rule import RESULT, Rule
 from qgpu.toolchain.ptx.special_registers import read_special
 
@@ -118,11 +119,6 @@ def _convert_packed(x: Emitter) -> None:
     x.define(pair)
 
 
-def _convert_address(x: Emitter) -> None:
-    """cvta of what is no pointer; pointers have a lowering of their own."""
-    raise x.no_address("a")
-
-
 def _is_in_space(x: Emitter) -> None:
     """isspacep: a pointer's state space is known."""
     pointer = x.value("a", I64)
@@ -140,6 +136,6 @@ RULES = [
     Rule("cvt", rf"(?P<saturate>sat\.)?(?P<to>{_INT})\.(?P<from>{_INT})", "d a", _convert, "a"),
     Rule("cvt", r"pack\.sat\.(?P<to>[su]16)\.s32", "d a b", _convert_packed),
     Rule("cvt", r"pack\.sat\.(?P<to>[su][248])\.s32\.b32", "d a b c", _convert_packed),
-    Rule("cvta", rf"(?:to\.)?{_SPACE}\.u(?:32|64)", "d a", _convert_address, "a"),
+    Rule("cvta", rf"(?:to\.)?{_SPACE}\.u(?:32|64)", "d a", convert_address, "a"),
     Rule("isspacep", _SPACE, "d a", _is_in_space),
 ]

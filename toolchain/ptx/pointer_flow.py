@@ -22,7 +22,6 @@ _POINTER_WIDTHS = (32, 64)
 _MERGES = ("selp", "slct", "min", "max")
 _COMPARES = ("setp", "set")
 _COPIES = ("mov", "st", "ld", "cvta")
-_NO_CARRIERS = (*_COMPARES, "st", "red")
 _NUMBERS = ("mul", "mad", "shl", "shr", "div", "rem", "neg", "not", "popc", "clz", "bfe", "bfi", "shf", "cvt")
 
 
@@ -168,7 +167,7 @@ class Flow:
 def carriers(node: Definition, rule: Rule) -> Iterator[ast.Operand]:
     """The operands through which the result of an instruction can be a pointer."""
     instruction = node.site.instruction
-    if node.register.width not in _POINTER_WIDTHS or rule.opcode in _COMPARES:
+    if node.register.width not in _POINTER_WIDTHS:
         return
     if rule.opcode in ("and", "or"):
         yield from _masked(instruction)

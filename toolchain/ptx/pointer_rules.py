@@ -34,7 +34,7 @@ def pointer_lowering(x: Emitter) -> Callable[[Emitter], None] | None:
     lower = _LOWERINGS.get(x.site.instruction.opcode)
     if lower is None or (lower in (_load, _store) and not _moves_pointers(x)):
         return None
-    return lower if lower is _convert_address or _has_pointers(x) else None
+    return lower if _has_pointers(x) else None
 
 
 def _moves_pointers(x: Emitter) -> bool:
@@ -130,7 +130,7 @@ def _convert(x: Emitter) -> None:
     x.define(x.resized(low, type_, x.signed("to")))
 
 
-def _convert_address(x: Emitter) -> None:
+def convert_address(x: Emitter) -> None:
     """cvta: the generic address of a pointer is the same pointer, as is that in its own space."""
     value = x.read("a", x.operand("a"), I64)
     if isinstance(value, Constant) and value.value == 0:
@@ -287,7 +287,6 @@ _LOWERINGS: dict[str, Callable[[Emitter], None]] = {
     "min": _extreme,
     "max": _extreme,
     "cvt": _convert,
-    "cvta": _convert_address,
     "and": _and,
     "or": _or,
     "xor": _bitwise,
