@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,6 +71,12 @@ def parse_argument(spec: str) -> Argument:
     if count == "" and has_value:
         return Buffer(kind, _load(value[1:], kind) if value.startswith("@") else _list(value, kind))
     raise SpecError(f"'{spec}' is no argument; write {FORMS}")
+
+
+def files_of(specs: Iterable[str]) -> list[str]:
+    """The files that texts of arguments name."""
+    matches = (_SPEC.fullmatch(spec) for spec in specs)
+    return [match["value"][1:] for match in matches if match and match["value"].startswith("@")]
 
 
 def _number(text: str, kind: str) -> int:

@@ -24,11 +24,17 @@ from qgpu.runtime.arguments import (
     SpecError,
     argument_values,
     check_arguments,
+    files_of,
     launch_argument,
     updated,
 )
 from qgpu.runtime.bench_command import bench_command
-from qgpu.runtime.checkpoints import DTYPES, CheckpointError, checkpoint_machine, machine_difference
+from qgpu.runtime.checkpoints import (
+    DTYPES,
+    CheckpointError,
+    checkpoint_machine,
+    machine_difference,
+)
 from qgpu.runtime.coverage_command import coverage_command
 from qgpu.runtime.engine import EngineError
 from qgpu.runtime.engines import BACKENDS, ENGINES, make_engine
@@ -37,6 +43,7 @@ from qgpu.runtime.programs import choose_kernel, open_ir, open_program
 from qgpu.runtime.progress import progress
 from qgpu.runtime.results import argument_lines, fault_diagnostic, outcome_object, step_line, summary
 from qgpu.runtime.structures import Structure, parse_given, spread
+from qgpu.runtime.token_file import check_tokens_file, emit_tokens
 from qgpu.toolchain.diagnostics import failure, reporting
 
 _PROGRAM = "qgpu"
@@ -147,6 +154,12 @@ def objdump_command(file: str) -> None:
 @click.option("--trace", is_flag=True, help="Print each generated token to stderr.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as one JSON object.")
 @click.option(
+    "--emit-tokens",
+    "tokens_file",
+    metavar="FILE",
+    help="Write the launch as JSON instead of running it, for a program without qgpu; - for stdout.",
+)
+@click.option(
     "--max-tokens", type=click.IntRange(1), default=MAX_TOKENS, show_default=True, help="Give up after these."
 )
 def run_command(
@@ -164,22 +177,16 @@ def run_command(
     check: bool,
     trace: bool,
     as_json: bool,
+    tokens_file: str | None,
     max_tokens: int,
 ) -> None:
     """Run a kernel of FILE: a .qbin, or a .cu, .ptx or .ir source, which is compiled first.
 
     stdout has the arguments after the launch, in order, one line each.
     """
-    if backend == "reference" and check:
-        raise click.UsageError(
-            "--check compares with the reference; it says nothing about --backend reference."
-        )
-    if backend not in ENGINES and (check or trace or model is not None):
-        raise click.UsageError(
-            f"--backend {backend} has neither tokens nor a model: leave out --check, --trace and --model."
-        )
-    if backend == "sparse" and dtype != "float32":
-        raise click.UsageError("--backend sparse computes in float32.")
+    _check_usage(backend, check, trace, model, dtype)
+    if tokens_file is not None:
+        check_tokens_file(tokens_file, [file, *([machine] if machine else ()), *files_of(specs)])
     with _refusing():
         given = _arguments(specs)
         if backend == "ir":
@@ -190,8 +197,25 @@ def run_command(
         arguments = spread(chosen, given)
         check_arguments(chosen, arguments)
         launch = _launch(program, chosen, grid, block, arguments, shared)
+        if tokens_file is not None:
+            emit_tokens(launch, arguments, max_tokens, model, tokens_file)
+            return
         outcome = _run(launch, _Engine(backend, model, dtype, device), check, max_tokens, trace)
         _print(outcome, chosen, arguments, as_json)
+
+
+def _check_usage(backend: str, check: bool, trace: bool, model: str | None, dtype: str) -> None:
+    """Refuse options that say nothing about the back end chosen."""
+    if backend == "reference" and check:
+        raise click.UsageError(
+            "--check compares with the reference; it says nothing about --backend reference."
+        )
+    if backend not in ENGINES and (check or trace or model is not None):
+        raise click.UsageError(
+            f"--backend {backend} has neither tokens nor a model: leave out --check, --trace and --model."
+        )
+    if backend == "sparse" and dtype != "float32":
+        raise click.UsageError("--backend sparse computes in float32.")
 
 
 def _arguments(specs: tuple[str, ...]) -> tuple[Argument | Structure, ...]:

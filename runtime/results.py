@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from qgpu.backends.machine.follow import Fault, Step
-from qgpu.backends.machine.program import Kernel
+from qgpu.backends.machine.program import Kernel, Parameter
 from qgpu.runtime.arguments import Argument, argument_values
 from qgpu.runtime.launch import Outcome
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, note
@@ -22,10 +22,15 @@ _MEANINGS = {
 """What a fault's kind means, for its diagnostic."""
 
 
+def parameter_label(kernel: Kernel, parameter: Parameter) -> str:
+    """What a parameter is called in results: its name, or `param_2` where PTX calls it `KERNEL_param_2`."""
+    return parameter.name.removeprefix(f"{kernel.name}_")
+
+
 def argument_lines(kernel: Kernel, arguments: Sequence[Argument]) -> Iterator[str]:
-    """One line an argument: `c = [5, 7, 9]`, or `param_2 = [5, 7, 9]` where PTX calls it `KERNEL_param_2`."""
+    """One line an argument: `c = [5, 7, 9]`."""
     for parameter, argument in zip(kernel.parameters, arguments, strict=True):
-        yield f"{parameter.name.removeprefix(f'{kernel.name}_')} = {argument_values(argument)}"
+        yield f"{parameter_label(kernel, parameter)} = {argument_values(argument)}"
 
 
 def outcome_object(outcome: Outcome, arguments: Sequence[Argument]) -> dict[str, Any]:
