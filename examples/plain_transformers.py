@@ -19,7 +19,7 @@ sequence: list[int] = []
 def ask(tokens: list[int], limit: int) -> list[int]:
     """Append tokens to the sequence, then what the model generates; return that, without its EXIT."""
     before = torch.tensor([sequence + tokens])
-    after = model.generate(before, do_sample=False, max_new_tokens=limit, eos_token_id=list(ends))
+    after = model.generate(before, do_sample=False, max_new_tokens=limit, eos_token_id=list(ends))  # pyright: ignore
     sequence[:] = after[0].tolist()
     if sequence[-1] != launch["exit"]:
         sys.exit(ends.get(sequence[-1], f"no end after {limit} tokens"))
