@@ -5,13 +5,13 @@ Where registers are too few, some go elsewhere, and what is left is coloured ane
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.interference import FIRST, Interference, coloured
 from qgpu.toolchain.codegen.limits import Limits
-from qgpu.toolchain.codegen.liveness import Live, Liveness
+from qgpu.toolchain.codegen.liveness import Live, Liveness, read
 from qgpu.toolchain.codegen.refuse import first_place, refuse
 from qgpu.toolchain.codegen.registers import Kind, Register
 from qgpu.toolchain.codegen.relief import Relief
@@ -105,20 +105,32 @@ def _idle_copies(tiles: Iterable[Tile], allocation: Allocation) -> set[Tile]:
 
 def remove_dead_writes(tiles: list[Tile]) -> Liveness:
     """Take away destinations that nothing reads, and tiles that then do nothing; returns what is live."""
+    liveness = Liveness(tiles)
     while True:
-        liveness = Liveness(tiles)
-        for tile in tiles:
-            _drop_dead(tile, liveness.after[tile])
+        forks, parted = _forks(tiles), any(map(liveness.parts, tiles))
+        changed = {register for tile in tiles for register in _drop_dead(tile, liveness.after[tile])}
         idle = {tile for tile in tiles if _does_nothing(tile)}
         if not idle:
             return liveness
         remove_tiles(tiles, idle)
+        if not parted and forks == _forks(tiles):
+            liveness.update(tiles, changed.union(*map(read, idle)))
+        else:
+            liveness = Liveness(tiles)
 
 
-def _drop_dead(tile: Tile, live: Live) -> None:
+def _forks(tiles: Iterable[Tile]) -> dict[Tile, Register | None]:
+    """The tiles that choose between two ways, and the predicates that they write."""
+    return {tile: tile.predicate for tile in tiles if tile.taken is not None and tile.taken is not tile.next}
+
+
+def _drop_dead(tile: Tile, live: Live) -> Iterator[Register]:
+    """Take away the destinations of a tile that are not live after it; returns them."""
     if tile.data is not None and tile.data not in live and not tile.data.pinned:
+        yield tile.data
         tile.data = None
     if tile.predicate is not None and tile.predicate not in live:
+        yield tile.predicate
         tile.predicate = None
 
 

@@ -45,7 +45,7 @@ class _Step:
     inside: Lanes
     outside: Lanes
     changed: Lanes
-    after: Live = field(default_factory=dict)
+    after: Live
     ways: list[tuple[_Step, Lanes | None]] = field(default_factory=list)
 
 
@@ -59,15 +59,39 @@ class Liveness:
     """
 
     def __init__(self, tiles: Sequence[Tile]) -> None:
-        self._numbers: dict[Register, int] = {}
+        guards = dict.fromkeys(literal.register for tile in tiles for literal in tile.guard)
+        self._numbers = {register: number for number, register in enumerate(guards)}
+        self.after: dict[Tile, Live] = {tile: {} for tile in tiles}
+        self._find(tiles, {register for tile in tiles for register in read(tile)})
+
+    def update(self, tiles: Sequence[Tile], changed: set[Register]) -> None:
+        """Find anew where some registers are live, after tiles and destinations were taken out.
+
+        No way was, nor a predicate that `parts` lanes, so that lanes are as they were.
+
+        Args:
+            tiles: those that are left.
+            changed: the registers that were read or written where they no longer are.
+        """
+        left = [(tile, self.after[tile]) for tile in tiles]
+        self.after = {tile: {r: live[r] for r in live if r not in changed} for tile, live in left}
+        self._find(tiles, changed)
+
+    def parts(self, tile: Tile) -> bool:
+        """Whether the predicate that a tile writes is dead after it, yet tells lanes apart."""
+        step = self._steps[tile]
+        if tile.predicate is None or tile.predicate in step.after:
+            return False
+        return any(member & step.changed for lanes in step.after.values() for member in lanes)
+
+    def _find(self, tiles: Sequence[Tile], registers: set[Register]) -> None:
         self._steps = {tile: self._step(tile) for tile in tiles}
         self._link()
         single = _written_once(tiles)
         for step in self._steps.values():
             for register, lanes in self._reads(step):
-                if not register.pinned:
+                if register in registers and not register.pinned:
                     _follow(register, step, lanes, register in single)
-        self.after: dict[Tile, Live] = {tile: step.after for tile, step in self._steps.items()}
 
     def reached(self, tile: Tile) -> Iterator[Register]:
         """The registers that are live after a tile for lanes that a write of it reaches."""
@@ -78,13 +102,14 @@ class Liveness:
                 yield register
 
     def _bit(self, literal: GuardLiteral) -> Lanes:
-        return 1 << 2 * self._numbers.setdefault(literal.register, len(self._numbers)) + literal.polarity
+        return 1 << 2 * self._numbers[literal.register] + literal.polarity
 
     def _step(self, tile: Tile) -> _Step:
         guard = tuple((self._bit(literal), self._bit(~literal)) for literal in tile.guard)
-        own = GuardLiteral(tile.predicate, True) if tile.predicate else None
+        own = GuardLiteral(tile.predicate, True) if tile.predicate in self._numbers else None
         changed = self._bit(own) | self._bit(~own) if own else EVERY
-        return _Step(tile, guard, _all_of(bit for bit, _ in guard), _all_of(no for _, no in guard), changed)
+        inside, outside = _all_of(bit for bit, _ in guard), _all_of(no for _, no in guard)
+        return _Step(tile, guard, inside, outside, changed, self.after[tile])
 
     def _link(self) -> None:
         for step in self._steps.values():
@@ -103,7 +128,7 @@ class Liveness:
         constant = tile.routing.expression.moved
         if isinstance(constant, int) and constant:
             return step.inside if tile.predicate is None else None
-        own = GuardLiteral(tile.predicate, True) if tile.predicate else None
+        own = GuardLiteral(tile.predicate, True) if tile.predicate in self._numbers else None
         if own is None or self._bit(~own) & step.inside:
             return None
         return step.inside | self._bit(own)
@@ -167,6 +192,12 @@ def _written_once(tiles: Iterable[Tile]) -> set[Register]:
 def written(tile: Tile) -> tuple[Register, ...]:
     """The registers that a tile writes."""
     return tuple(register for register in (tile.data, tile.predicate) if register is not None)
+
+
+def read(tile: Tile) -> Iterator[Register]:
+    """The registers that a tile reads, those of its guard as well."""
+    yield from tile.routing.registers
+    yield from (literal.register for literal in tile.guard)
 
 
 def _before(lanes: Lanes, step: _Step) -> Sequence[Lanes]:
