@@ -457,3 +457,48 @@ done:
     joined = {"and": lambda c, d: c and d, "or": lambda c, d: c or d}[op]
     assert first == [32 * joined(x == 0, y < 5) for x, y in pairs]
     assert last == [int(y < 9 if x == 0 else x > 1) for x, y in pairs]
+
+
+@pytest.mark.parametrize("op", ["and", "or"])
+def test_lanes_stay_in_a_loop_until_its_last_block_whatever_their_condition_is_made_of(op: str) -> None:
+    made = kernel(
+        f"""
+  %x = load i32 %pa : i32
+  set %active, true
+  set %s, %x
+  set %k, i32 0
+  br loop
+loop [%active]:
+  %y = get %s : i32
+  %i = get %k : i32
+  %large = icmp sgt %y, i32 9 : i1
+  %less = sub %y, i32 3 : i32
+  %bits = or %less, i32 4 : i32
+  %next = add %i, i32 1 : i32
+  %few = icmp ult %next, i32 5 : i1
+  %near = icmp slt %bits, i32 7 : i1
+  %either = {op} %large, %near : i1
+  %both = and %few, %either : i1
+  set %s, %bits
+  set %k, %next
+  set %active, %both
+  brany %both, loop, done
+done:
+  %z = get %s : i32
+  %rounds = get %k : i32
+  store i32 %pb, %z
+  store i32 %pc, %rounds
+  ret""",
+        "  %active = slot : slot<i1>\n  %s = slot : slot<i32>\n  %k = slot : slot<i32>",
+    )
+
+    def left(y: int) -> tuple[int, int]:
+        rounds, stays = 0, True
+        while rounds < 5 and stays:
+            rounds, large, y = rounds + 1, y > 9, y - 3 | 4
+            stays = large and y < 7 if op == "and" else large or y < 7
+        return y, rounds
+
+    start = [-9, 0, 3, 8, 9, 10, 12, 40]
+    _, values, rounds = after(made, [words(*start), bytes(32), bytes(32), 0], (8, 1, 1), machine=DEFAULT)
+    assert list(zip(values, rounds, strict=True)) == [left(y) for y in start]

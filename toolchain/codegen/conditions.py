@@ -15,7 +15,7 @@ from dataclasses import replace
 from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.inline import is_inversion
 from qgpu.toolchain.codegen.nodes import EQUAL, GREATER, LESS, Condition, Node, Operand, Slot
-from qgpu.toolchain.codegen.places import conditions_of, count_users
+from qgpu.toolchain.codegen.places import conditions_of, count_users, last_step
 from qgpu.toolchain.codegen.regions import Region
 
 _AND, _OR = 0xC0, 0xFC
@@ -136,7 +136,7 @@ def join_condition(
         return False
     if node.over or node.guard or (expression.lut == _OR and node in owners):
         return False
-    set_ = computed.get(node)
+    set_ = computed.get(last_step(node))
     if set_ and not _may_narrow(set_.slot, region, expression.lut):
         return False
     for base, over in (expression.operands[:2], expression.operands[1::-1]):

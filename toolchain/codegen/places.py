@@ -138,6 +138,13 @@ def count_users(lowered: Lowered) -> None:
                 roots.append(node)
 
 
+def last_step(node: Node) -> Node:
+    """The last of the nodes that overwrite one another, of which a node is one."""
+    while (step := next((user for user in node.users if user.over is node), None)) is not None:
+        node = step
+    return node
+
+
 def conditions_of(region: Region) -> Iterator[tuple[Condition, bool]]:
     """The members of all guards of a region."""
     yield from region.guard

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from qgpu.ir.analysis.graph import strongly_connected_components
 from qgpu.toolchain.codegen.memory_order import MemoryOrder
 from qgpu.toolchain.codegen.nodes import Condition, Node, NodeGuard, Slot
-from qgpu.toolchain.codegen.places import Decisions, Places, RetryError, overlap
+from qgpu.toolchain.codegen.places import Decisions, Places, RetryError, last_step, overlap
 from qgpu.toolchain.codegen.refuse import refuse
 from qgpu.toolchain.codegen.regions import Region
 from qgpu.toolchain.codegen.selection import Draft, Selection, narrowing_set
@@ -106,13 +106,14 @@ class Scheduler:
             writer = self.draft_of.get(self.places.writers.get(node, node))
             writes = found.setdefault(node.slot, _Writes([], []))
             writes.sets.append(node)
-            writes.drafts.append(list(self._with_base(writer)) if writer else [])
+            writes.drafts.append(list(self._with_bases(writer)) if writer else [])
         return found
 
-    def _with_base(self, writer: Draft) -> Iterator[Draft]:
+    def _with_bases(self, writer: Draft) -> Iterator[Draft]:
+        """A block that writes a slot, and those whose results in it are overwritten."""
         yield writer
         if writer.root.over in self.draft_of:
-            yield self.draft_of[writer.root.over]
+            yield from self._with_bases(self.draft_of[writer.root.over])
 
     def _order_slots(self) -> None:
         for writes in self.writes.values():
@@ -156,7 +157,7 @@ class Scheduler:
         set to the condition of a branch on its own: then the branch is for the lanes that are left.
         """
         set_ = (
-            self.places.computed.get(draft.root)
+            self.places.computed.get(last_step(draft.root))
             if draft.root.over
             else narrowing_set(draft.root, self.region)
         )
