@@ -159,57 +159,6 @@ def test_shared_memory_whose_size_the_launch_gives() -> None:
         kernel[1, 5, 16](values)
 
 
-IRREDUCIBLE = """.version 9.0
-.target sm_75
-.address_size 64
-.entry k(.param .u32 n)
-{
-  .reg .pred %p;
-  .reg .b32 %r<3>;
-  ld.param.u32 %r1, [n];
-  setp.eq.s32 %p, %r1, 0;
-  @%p bra B;
-A:
-  add.s32 %r1, %r1, 1;
-B:
-  add.s32 %r1, %r1, 2;
-  setp.lt.s32 %p, %r1, 9;
-  @%p bra A;
-  add.s32 %r1, %r1, -4;
-  @%p bra B;
-  setp.lt.s32 %p, %r1, 5;
-  @%p bra A;
-  ret;
-}
-"""
-
-
-def test_loops_with_several_entries_are_refused_at_their_line(folder: Path) -> None:
-    Path("k.ptx").write_text(IRREDUCIBLE)
-    result = qgpuc("k.ptx")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert re.match(
-        r"k\.ptx:\d+:\d+: error: the loop of the blocks .* has more than one entry\n  ", result.stderr
-    )
-    assert "\nnote: all ways into a loop have to go through one block" in result.stderr
-
-
-def test_a_goto_into_a_loop_is_refused_at_its_line_of_cuda(folder: Path) -> None:
-    Path("k.cu").write_text(
-        'extern "C" __global__ void zigzag(int *x, int n)\n{\n'
-        "    int k = x[threadIdx.x];\n    if (k > n) goto second;\n"
-        "first:\n    k = k * 3 + 1;\n    x[threadIdx.x] = k;\n"
-        "second:\n    k = k - n;\n    x[threadIdx.x + 1] = k;\n    if (k > 0) goto first;\n}\n"
-    )
-    result = qgpuc("k.cu", "-o", "k.qbin")
-    assert (result.exit_code, result.stdout, os.path.exists("k.qbin")) == (1, "", False)
-    lines = result.stderr.splitlines()
-    place = re.match(r"k\.cu:(\d+):\d+: error: the loop of the blocks .* has more than one entry$", lines[0])
-    assert place and 5 <= int(place.group(1)) <= 11
-    assert [line for line in lines if "error:" in line] == lines[:1]
-    assert lines[-2].startswith("note: ") and lines[-1] == "1 error generated."
-
-
 def children_seconds() -> float:
     """Processor time of the child processes that have ended; unlike elapsed time, it knows no neighbours."""
     times = os.times()

@@ -108,8 +108,8 @@ def test_an_unsupported_kernel_does_not_keep_another_from_compiling(kernel: Path
          'bad.cu:1:34: error: identifier "b" is undefined\n'
          "__global__ void k(int *a) { *a = b; }\n                                 ^\n1 error generated.\n"),
         ("bad.ptx", ".version 9.0\n.target sm_75\n.adress_size 64\n",
-         "bad.ptx:3:1: error: unexpected character '.'; expected ',' or '.address_size' or ';'\n"
-         ".adress_size 64\n^\n1 error generated.\n"),
+         "bad.ptx:3:1: error: unexpected '.adress_size'; expected ',' or '.address_size' or a declaration\n"
+         ".adress_size 64\n^~~~~~~~~~~~\nnote: did you mean '.address_size'?\n1 error generated.\n"),
         ("bad.ir", "kernel @k() {\nentry:\n  frob\n}\n", None),
         ("ill.ir", "kernel @k() {\nentry:\n  br entry\n}\n", None),
         ("empty.cu", "__device__ int x;\n",

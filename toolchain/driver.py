@@ -67,7 +67,8 @@ def _emit_cfg(job: _Job) -> bytes:
 
 def _module(job: _Job, steps: "list[Pass]") -> "Module":
     module = build_ir(job.source, job.language, job.options)
-    run_passes(module, job.options, steps)
+    if steps or job.options.observers:
+        run_passes(module, job.options, steps)
     return module
 
 
@@ -255,7 +256,8 @@ def main(
     output = output or _default_output(file, emit)
     check_output([file], output)
     with reporting(_PROGRAM), without_collection(), _timing(time_passes) as timer:
-        steps = choice.steps([] if emit == "ptx" else passes_for(_machine(machine)))
+        without_passes = emit in ("ptx", "ir") and not choice.explicit
+        steps = choice.steps([] if without_passes else passes_for(_machine(machine)))
         options = CompileOptions(
             cuda=CudaOptions(defines, tuple(map(Path, include_dirs))),
             kernels=kernels or None,

@@ -43,18 +43,16 @@ class PassChoice:
         Raises:
             click.UsageError: a pass or an option does not exist, or the text has another form.
         """
-        from qgpu.ir.passes import PASSES, PipelineError, parse_pipeline
-
-        try:
-            steps = default if self.pipeline is None else parse_pipeline(self.pipeline, PASSES)
-        except PipelineError as error:
-            raise click.UsageError(f"--passes, column {error.column}: {error}.") from None
+        steps = default if self.pipeline is None else _parsed(self.pipeline)
         for name in self.print_after:
             _check_name(name, steps)
         return steps if self.stop_after is None else _cut(steps, self.stop_after)
 
     def observers(self, timer: "TimePasses | None") -> "list[Observer]":
         """Those who watch the passes; `timer` is one of them where it is given."""
+        wanted = (self.print_after_all, self.print_after, self.print_changed, self.dump_folder)
+        if not any(wanted):
+            return [] if timer is None else [timer]
         from qgpu.ir.passes import DumpFiles, PrintAfter, PrintChanged
 
         found: list[Observer] = []
@@ -65,6 +63,15 @@ class PassChoice:
         if self.dump_folder is not None:
             found.append(DumpFiles(Path(self.dump_folder)))
         return found if timer is None else [*found, timer]
+
+
+def _parsed(pipeline: str) -> "list[Pass]":
+    from qgpu.ir.passes import PASSES, PipelineError, parse_pipeline
+
+    try:
+        return parse_pipeline(pipeline, PASSES)
+    except PipelineError as error:
+        raise click.UsageError(f"--passes, column {error.column}: {error}.") from None
 
 
 def _check_name(name: str, steps: "Sequence[Pass]") -> None:
