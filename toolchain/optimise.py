@@ -102,7 +102,7 @@ def timing_table(timer: "TimePasses") -> str:
     for heading in ("pass", "runs", "ms", "share"):
         table.add_column(heading, justify="left" if heading == "pass" else "right")
     total = sum(timer.seconds.values())
-    for name, seconds in timer.seconds.most_common():
+    for name, seconds in sorted(timer.seconds.items(), key=lambda item: -item[1]):
         share = seconds / total if total else 0.0
         table.add_row(name, str(timer.runs[name]), f"{1000 * seconds:.1f}", f"{share:.0%}")
     table.add_row("total", "", f"{1000 * total:.1f}", "")

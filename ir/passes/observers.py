@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,7 +66,7 @@ class DumpFiles:
 class TimePasses:
     """Adds up the seconds that each pass takes, and how often it runs."""
 
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     runs: Counter[str] = field(default_factory=Counter)
 
     def __call__(self, run: PassRun) -> None:

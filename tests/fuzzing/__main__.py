@@ -43,7 +43,7 @@ def _search(first: int, kernels: int) -> tuple[Case, str] | None:
         deadline=None,
         database=None,
         phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
     try:
         case = seed(first)(find)(cases(), lambda case: _wrong(case) is not None, settings=options)
