@@ -192,3 +192,11 @@ def test_the_ir_is_verified_at_the_ends_or_after_each_pass(
     monkeypatch.setattr(manager, "verify", lambda function: verified.append(function.name))
     assert qgpuc("k.ir", "--passes=simplify,dead-code,simplify", *arguments).exit_code == 0
     assert verified == ["first"] * times
+
+
+def test_what_is_kept_does_not_take_the_place_of_the_input(folder: Path) -> None:
+    text = f"; a comment that printing would lose\n{FIRST}"
+    Path("k.ir").write_text(text)
+    assert qgpuc("k.ir", "--keep").exit_code == 0
+    assert Path("k.ir").read_text() == text
+    assert Path("k.opt.ir").exists() and Path("k.qasm").exists()

@@ -1,5 +1,6 @@
 """`qgpuc`, the compiler driver, with the habits of nvcc."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -273,10 +274,15 @@ def main(
 
 
 def _keeper(file: Path, folder: str) -> Callable[[str, str], None]:
-    """Writes intermediate forms into a folder, under the input's name with their own suffix."""
+    """Writes intermediate forms into a folder, under the input's name with their own suffix.
+
+    The form that the input already has stays as it was written.
+    """
 
     def keep(suffix: str, text: str) -> None:
-        write_output(str(Path(folder, f"{file.stem}.{suffix}")), text.encode())
+        path = Path(folder, f"{file.stem}.{suffix}")
+        if os.path.realpath(path) != os.path.realpath(file):
+            write_output(str(path), text.encode())
 
     return keep
 
