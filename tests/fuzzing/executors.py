@@ -23,6 +23,9 @@ from qgpu.toolchain.codegen import generate_kernel
 from qgpu.toolchain.compile import CompileOptions, passes_for, run_passes
 from qgpu.toolchain.diagnostics import DiagnosticError
 
+STEPS = 200_000
+"""Instructions after which a launch has gone wrong: a mistake may make a loop endless."""
+
 TOKEN_LIMIT = 2_000_000
 SHORT = 5_000
 """Tokens of the longest launch that is also run token by token."""
@@ -85,7 +88,7 @@ def interpreted(function: Function, case: Case, apart: bool = False) -> Outcome:
     arguments = [bytearray(a) if isinstance(a, bytes) else a for a in case.arguments()]
     shape = ((case.grid, 1, 1), (case.threads, 1, 1))
     try:
-        interpret(function, arguments, *shape, warp_size=case.description.lanes, apart=apart)
+        interpret(function, arguments, *shape, warp_size=case.description.lanes, max_steps=STEPS, apart=apart)
     except Fault as fault:
         return Outcome(fault.kind)
     return Outcome(None, tuple(bytes(a) for a in arguments if isinstance(a, bytearray)))
@@ -119,10 +122,16 @@ def compiled(case: Case) -> Kernel:
     return kernel
 
 
+def _launch(case: Case) -> Launch:
+    """The launch of the kernel's machine code."""
+    return build_launch(
+        case.description, compiled(case), (case.grid, 1, 1), (case.threads, 1, 1), case.arguments()
+    )
+
+
 def on_machine(case: Case) -> dict[str, Outcome]:
     """What the machine leaves, block by block, and in short launches also token by token."""
-    shape = ((case.grid, 1, 1), (case.threads, 1, 1))
-    launch = build_launch(case.description, compiled(case), *shape, case.arguments())
+    launch = _launch(case)
     result = run_blocks(launch, TOKEN_LIMIT)
     found = {"vector": _left(launch, result)}
     if result.tokens <= SHORT:
@@ -132,9 +141,8 @@ def on_machine(case: Case) -> dict[str, Outcome]:
 
 def by_model(case: Case) -> dict[str, Outcome]:
     """What the non-zeros of the machine's checkpoint leave; nothing of kernels too large or slow for it."""
-    shape = ((case.grid, 1, 1), (case.threads, 1, 1))
     try:
-        launch = build_launch(case.description, compiled(case), *shape, case.arguments())
+        launch = _launch(case)
     except (DiagnosticError, LaunchError):
         return {}
     if run_blocks(launch, TOKEN_LIMIT).tokens > SHORT_FOR_MODELS:
