@@ -59,6 +59,8 @@ def _kernel_lines(kernel: Kernel) -> Iterator[str]:
     yield from (f"  printf {number}: {text!r}" for number, text in enumerate(_formats(kernel)))
     yield from (f"  assertion in block {block}: {text!r}" for block, text in kernel.messages)
     yield from (f"  preload {_preload(preload)}" for preload in kernel.preloads)
+    for kind, variants in (("flat thread block", kernel.flat), ("one thread block", kernel.single)):
+        yield from (f"  {kind}: {n}: {block_text(block, kernel.warp_stride)}" for n, block in variants)
     width = len(str(len(kernel.blocks) - 1))
     for number, (block, line) in enumerate(zip(kernel.blocks, kernel.lines, strict=True)):
         text = f"{number:>{width + 2}}: {block_text(block, kernel.warp_stride)}"
@@ -144,12 +146,19 @@ def _destinations(block: Block, operands: _Operands) -> Iterator[str]:
         yield f"u{block.dest}" + ("[lane]" if block.dest_lane else "")
     if block.wr_pred:
         yield f"p{block.dest_pred}"
+    if block.wr_bound:
+        yield f"bound{block.dest_pred}"
     if block.wr_mem:
         yield operands.memory
+    if block.wr_mem2:
+        yield operands.second
 
 
 def _flow(block: Block) -> str:
-    following = "exit" if block.next_exit else f"next {block.next}"
+    step = "falls to" if block.fall else "next"
+    following = "exit" if block.next_exit else f"{step} {block.next}"
+    if block.skip_idle:
+        return f"{following}, idle {block.taken}"
     return f"{following}, taken {block.taken}" if block.branch_any else following
 
 
@@ -163,7 +172,9 @@ class _Operands:
         self.b = self.register(block.b, bool(block.b_thread))
         self.c = f"u{block.c}"
         self.imm = _number(block.imm)
+        self.e = f"u{block.e}"
         self.memory = self._memory()
+        self.second = self._second()
 
     def register(self, number: int, thread: bool) -> str:
         """The name of a register: `r3`, `u3`, or the row where it is not that of a warp 0."""
@@ -177,8 +188,11 @@ class _Operands:
         for operand in _OPERANDS[self.block.op]:
             if values[operand]:
                 yield f"{operand}={values[operand]}"
-        if self.block.check and not (self.block.wr_mem or any("mem" in value for value in values.values())):
+        used = self.block.wr_mem or any(value.startswith("mem") for value in values.values())
+        if self.block.check and not used:
             yield f"checking {self.memory}"
+        if self.block.check2 and not (self.block.wr_mem2 or self.block.m2_to_z):
+            yield f"checking {self.second}"
 
     def _memory(self) -> str:
         block = self.block
@@ -187,8 +201,8 @@ class _Operands:
             (block.a_to_i, index),
             (block.a_to_i4, f"{index}*4"),
             (block.lane_to_i4, "lane*4"),
-            (block.b_to_j, self.b),
-            (block.b_to_j4, f"{self.b}*4"),
+            (block.e_to_j, self.e),
+            (block.e_to_j4, f"{self.e}*4"),
             (block.imm_to_j, self.imm),
         )
         terms = [text for given, text in offset if given]
@@ -196,6 +210,22 @@ class _Operands:
         if block.a_to_d or block.c_to_d:
             terms.insert(0, base)
         name = "mem" if block.check else "raw"
+        return f"{name}[{' + '.join(terms) or '0'}]"
+
+    def _second(self) -> str:
+        block = self.block
+        unscaled, scaled = f"{self.a}", f"{self.a}*4"
+        offset = (
+            (block.i_to_k and block.a_to_i, unscaled),
+            (block.i_to_k and block.a_to_i4, scaled),
+            (block.i_to_k and block.lane_to_i4, "lane*4"),
+            (block.b_to_k, self.b),
+            (block.b_to_k4, f"{self.b}*4"),
+            (block.imm_to_k, self.imm),
+        )
+        terms = [self.e] if block.e_to_d2 else []
+        terms += [text for given, text in offset if given]
+        name = "mem2" if block.check2 else "raw2"
         return f"{name}[{' + '.join(terms) or '0'}]"
 
     def _x(self) -> str:
@@ -214,7 +244,14 @@ class _Operands:
 
     def _z(self) -> str:
         block = self.block
-        return _chosen((block.b_to_z, self.b), (block.c_to_z, self.c), (block.imm_to_z, self.imm))
+        accumulator = self.register(block.dest, thread=True)
+        return _chosen(
+            (block.b_to_z, self.b),
+            (block.c_to_z, self.c),
+            (block.m2_to_z, self.second),
+            (block.dest_to_z, accumulator),
+            (block.imm_to_z, self.imm),
+        )
 
 
 def _chosen(*routes: tuple[int, str]) -> str:

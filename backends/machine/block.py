@@ -4,9 +4,11 @@ A pass of the machine evaluates the current block for one lane:
 
     offset = (I << 0 or 2) + J                     bytes, 32-bit, relative to the buffer that D describes
     M      = memory word at base(D) * 16 + offset
+    M2     = memory word at base(D2) * 16 + K
     R      = op(X, Y, Z)
-    where I, J, D, X, Y, Z are routed from two register ports A and B (thread or uniform registers), a uniform
-    port C, the immediate, constants, and (X and Y only) the memory word M
+    where I, J, K, D, D2, X, Y, Z are routed from two register ports A and B (thread or uniform registers),
+    two uniform ports C and E, the accumulator port (Z only), the immediate, constants, the memory word M (X
+    and Y only) and the memory word M2 (Z only)
 
 The result R leaves as tokens and is committed to the block's destinations when its last token comes back in.
 """
@@ -74,22 +76,29 @@ def block_fields(machine: MachineDescription) -> tuple[Field, ...]:
         Field("b", register, "port B: register row of warp 0, or uniform register"),
         Field("b_thread", flag, "port B reads a thread register"),
         Field("b_uniform", flag, "port B reads a uniform register"),
-        Field("b_to_j", flag, "port B gives J, in bytes"),
-        Field("b_to_j4", flag, "port B gives J, in words"),
+        Field("b_to_k", flag, "port B gives K, in bytes"),
+        Field("b_to_k4", flag, "port B gives K, in words"),
         Field("b_to_y", flag, "port B gives Y"),
         Field("b_to_z", flag, "port B gives Z"),
         Field("c", uniform, "port C: uniform register"),
         Field("c_to_d", flag, "port C gives D"),
         Field("c_to_y", flag, "port C gives Y"),
         Field("c_to_z", flag, "port C gives Z"),
+        Field("e", uniform, "port E: uniform register"),
+        Field("e_to_j", flag, "port E gives J, in bytes"),
+        Field("e_to_j4", flag, "port E gives J, in words"),
+        Field("e_to_d2", flag, "port E gives D2"),
+        Field("dest_to_z", flag, "the accumulator port gives Z: the thread register `dest`"),
         Field("imm", 32, "immediate; the fault kind of a trap block"),
         Field("imm_to_j", flag, "the immediate, of DISPLACEMENT_BITS, gives J, in bytes"),
+        Field("imm_to_k", flag, "the immediate, of DISPLACEMENT_BITS, gives K, in bytes"),
         Field("imm_to_x", flag, "the immediate gives X"),
         Field("imm_to_y", flag, "the immediate gives Y"),
         Field("imm_to_z", flag, "the immediate gives Z"),
         Field("one_to_y", flag, "Y is 1"),
         Field("ones_to_y", flag, "Y is -1"),
         Field("lane_to_i4", flag, "the lane gives I, in words (firmware)"),
+        Field("i_to_k", flag, "K is I"),
         Field("m_to_x", flag, "the memory word gives X"),
         Field("m_to_y", flag, "the memory word gives Y"),
         Field("m_sub_to_x", flag, "the byte or half word that the address selects gives X"),
@@ -98,6 +107,8 @@ def block_fields(machine: MachineDescription) -> tuple[Field, ...]:
         Field("width16", flag, "the access is two bytes, aligned to two"),
         Field("check", flag, "the access is checked: bounds of D, and alignment (to 4 without a width flag)"),
         Field("i_unsigned", flag, "I is unsigned: a negative one is out of bounds"),
+        Field("m2_to_z", flag, "the second memory word gives Z"),
+        Field("check2", flag, "the second access is checked: bounds of D2, and alignment to 4"),
         Field("op", len(OPS), "operation", tuple(OPS)),
         Field("lut", 8, "truth table of lop3"),
         Field("cond_lt", flag, "the relation holds where X < Y"),
@@ -109,7 +120,9 @@ def block_fields(machine: MachineDescription) -> tuple[Field, ...]:
         Field("wr_uni", flag, "R goes to the uniform register `dest`"),
         Field("dest_lane", flag, "the uniform destination is `dest` + lane (firmware; `dest` % lanes = 0)"),
         Field("wr_mem", flag, "R goes to the addressed memory word"),
+        Field("wr_mem2", flag, "R goes to the second addressed memory word"),
         Field("wr_pred", flag, "R != 0 goes to predicate `dest_pred` of the lane"),
+        Field("wr_bound", flag, "R goes to the bound of predicate `dest_pred`"),
         Field("dest_pred", _bits(machine.predicates), "destination predicate"),
         Field("guard_true", machine.predicates, "predicates that must be 1 in an active lane"),
         Field("guard_false", machine.predicates, "predicates that must be 0 in an active lane"),
@@ -119,8 +132,10 @@ def block_fields(machine: MachineDescription) -> tuple[Field, ...]:
         Field("trap", flag, "an active lane faults with kind `imm`"),
         Field("next", target, "block that follows"),
         Field("next_exit", flag, "the launch ends instead of going to `next`"),
-        Field("taken", target, "block that follows where `branch_any` and a result was not 0"),
+        Field("fall", flag, "`next` is the block after this one, entered without a token"),
+        Field("taken", target, "block that follows where `branch_any` or `skip_idle` says so"),
         Field("branch_any", flag, "go to `taken` if any lane's result since the block began was not 0"),
+        Field("skip_idle", flag, "go to `taken` if no lane was visited since the block began"),
     )
 
 
@@ -138,22 +153,29 @@ class Block:
     b: int = 0
     b_thread: int = 0
     b_uniform: int = 0
-    b_to_j: int = 0
-    b_to_j4: int = 0
+    b_to_k: int = 0
+    b_to_k4: int = 0
     b_to_y: int = 0
     b_to_z: int = 0
     c: int = 0
     c_to_d: int = 0
     c_to_y: int = 0
     c_to_z: int = 0
+    e: int = 0
+    e_to_j: int = 0
+    e_to_j4: int = 0
+    e_to_d2: int = 0
+    dest_to_z: int = 0
     imm: int = 0
     imm_to_j: int = 0
+    imm_to_k: int = 0
     imm_to_x: int = 0
     imm_to_y: int = 0
     imm_to_z: int = 0
     one_to_y: int = 0
     ones_to_y: int = 0
     lane_to_i4: int = 0
+    i_to_k: int = 0
     m_to_x: int = 0
     m_to_y: int = 0
     m_sub_to_x: int = 0
@@ -162,6 +184,8 @@ class Block:
     width16: int = 0
     check: int = 0
     i_unsigned: int = 0
+    m2_to_z: int = 0
+    check2: int = 0
     op: str = "mad"
     lut: int = 0
     cond_lt: int = 0
@@ -173,7 +197,9 @@ class Block:
     wr_uni: int = 0
     dest_lane: int = 0
     wr_mem: int = 0
+    wr_mem2: int = 0
     wr_pred: int = 0
+    wr_bound: int = 0
     dest_pred: int = 0
     guard_true: int = 0
     guard_false: int = 0
@@ -183,23 +209,36 @@ class Block:
     trap: int = 0
     next: int = 0
     next_exit: int = 0
+    fall: int = 0
     taken: int = 0
     branch_any: int = 0
+    skip_idle: int = 0
 
 
 EXCLUSIVE_ROUTES: dict[str, tuple[str, ...]] = {
     "A": ("a_thread", "a_uniform"),
     "B": ("b_thread", "b_uniform"),
     "I": ("a_to_i", "a_to_i4", "lane_to_i4"),
-    "J": ("b_to_j", "b_to_j4", "imm_to_j"),
+    "J": ("e_to_j", "e_to_j4", "imm_to_j"),
+    "K": ("i_to_k", "b_to_k", "b_to_k4", "imm_to_k"),
     "D": ("a_to_d", "c_to_d"),
     "X": ("a_to_x", "imm_to_x", "m_to_x", "m_sub_to_x"),
     "Y": ("b_to_y", "c_to_y", "imm_to_y", "one_to_y", "ones_to_y", "m_to_y"),
-    "Z": ("b_to_z", "c_to_z", "imm_to_z"),
+    "Z": ("b_to_z", "c_to_z", "imm_to_z", "m2_to_z", "dest_to_z"),
     "width": ("width8", "width16"),
-    "destination": ("wr_reg", "wr_uni"),
+    "destination": ("wr_reg", "wr_uni", "wr_pred", "wr_bound"),
+    "predicate or memory destination": ("wr_pred", "wr_bound", "wr_mem"),
+    "memory destination": ("wr_pred", "wr_bound", "wr_mem2"),
+    "successor": ("branch_any", "skip_idle"),
+    "end": ("next_exit", "fall"),
 }
 """At most one of each group may be set: the routes add, and a sum of two operands is no operand."""
+
+RUN_BLOCKS = 32
+"""Blocks that may follow each other without a token: `fall` counts within a run of so many, aligned to it."""
+
+BOUNDS = 2
+"""Predicates 0 to BOUNDS - 1 also hold in every thread whose number is below the predicate's bound."""
 
 
 class BlockError(ValueError):
@@ -221,11 +260,14 @@ def check_block(block: Block, machine: MachineDescription) -> None:
     for operand, routes in EXCLUSIVE_ROUTES.items():
         given = [route for route in routes if getattr(block, route)]
         if len(given) > 1:
-            raise BlockError(f"operand {operand} has {len(given)} sources: {', '.join(given)}")
-    if block.imm_to_j and not -1 << DISPLACEMENT_BITS - 1 <= _signed(block.imm) < 1 << DISPLACEMENT_BITS - 1:
+            raise BlockError(f"{operand} has {len(given)} sources: {', '.join(given)}")
+    displaced = block.imm_to_j or block.imm_to_k
+    if displaced and not -1 << DISPLACEMENT_BITS - 1 <= _signed(block.imm) < 1 << DISPLACEMENT_BITS - 1:
         raise BlockError(
             f"the displacement {_signed(block.imm)} is not one of {DISPLACEMENT_BITS} bits, signed"
         )
+    if block.wr_bound and block.dest_pred >= BOUNDS:
+        raise BlockError(f"predicate {block.dest_pred} has no bound")
 
 
 def encode_block(block: Block, machine: MachineDescription) -> tuple[int, ...]:

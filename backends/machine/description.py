@@ -17,6 +17,17 @@ MAX_MEMORY_WORDS = BUFFER_ALIGN_WORDS << DESCRIPTOR_BASE_BITS
 
 MAX_REGISTER_WORDS = 1 << 16
 
+POWERS_OF_TWO = (
+    "lanes",
+    "warps",
+    "register_words",
+    "accumulator_rows",
+    "uniform_registers",
+    "rom_blocks",
+    "memory_words",
+)
+"""The fields of a description that are powers of two."""
+
 
 class DescriptionError(ValueError):
     """A machine description that contradicts itself, or that no layer of its model shape can hold."""
@@ -26,11 +37,11 @@ class DescriptionError(ValueError):
 class ModelShape:
     """The shape of the host's layers, in the terms of `Qwen3_5TextConfig`.
 
-    The heads are those of Qwen3.5-0.8B (16 + 16 of 128); the residual stream is as narrow as it can be.
+    They are those of Qwen3.5-0.8B (16 + 16 heads of 128).
     `intermediate` is an upper bound: the emitted checkpoint takes what its widest layer needs.
     """
 
-    hidden: int = 512
+    hidden: int = 1024
     heads: int = 16
     head_dim: int = 128
     intermediate: int = 3584
@@ -52,6 +63,7 @@ class MachineDescription:
         register_words: 32-bit words of the thread register file; a kernel with R registers (R rounded up to a
             power of two) runs thread blocks of at most register_words / lanes / R warps.
         uniform_registers: 32-bit registers that the whole thread block shares, including the host's.
+        accumulator_rows: rows of the register file, from row 0 on, that the accumulator port reads.
         predicates: predicate registers of a lane; predicate 0 says that the thread exists.
         rom_blocks: blocks of program memory.
         memory_words: 32-bit words of data memory.
@@ -61,17 +73,18 @@ class MachineDescription:
 
     name: str
     lanes: int = 32
-    warps: int = 4
-    register_words: int = 1024
+    warps: int = 32
+    register_words: int = 4096
+    accumulator_rows: int = 32
     uniform_registers: int = 64
     predicates: int = 8
-    rom_blocks: int = 256
-    memory_words: int = 1024
+    rom_blocks: int = 1024
+    memory_words: int = 4096
     payload_bits: int = 12
     model: ModelShape = ModelShape()
 
     def __post_init__(self) -> None:
-        for field in ("lanes", "warps", "register_words", "uniform_registers", "rom_blocks", "memory_words"):
+        for field in POWERS_OF_TWO:
             value = getattr(self, field)
             if value < 1 or value & (value - 1):
                 raise DescriptionError(f"machine '{self.name}': {field} = {value} is not a power of two")
@@ -79,7 +92,8 @@ class MachineDescription:
             ("lanes", 2, 32),
             ("warps", 1, 32),
             ("register_words", 2, MAX_REGISTER_WORDS),
-            ("predicates", 2, 16),
+            ("predicates", 2, self.payload_bits - 1),
+            ("accumulator_rows", 1, MAX_REGISTER_WORDS),
             ("uniform_registers", 4, self.model.head_dim),
             ("memory_words", 16, MAX_MEMORY_WORDS),
             ("rom_blocks", 4, 4096),
@@ -153,7 +167,8 @@ LARGE = MachineDescription(
     warps=32,
     register_words=MAX_REGISTER_WORDS,
     uniform_registers=128,
-    predicates=16,
+    accumulator_rows=512,
+    predicates=11,
     rom_blocks=4096,
     memory_words=MAX_MEMORY_WORDS,
 )
@@ -163,7 +178,18 @@ Whole kernels of CUDA code are compiled for it. The default layers do not hold i
 interpreter alone.
 """
 
-BUILTIN = {machine.name: machine for machine in (DEFAULT, SMALL, LARGE)}
+SEED = MachineDescription(
+    "seed",
+    lanes=4,
+    warps=8,
+    register_words=512,
+    uniform_registers=32,
+    rom_blocks=32,
+    memory_words=128,
+)
+"""The smallest machine that is of use: qwenGPU's sizes (blocks of 32 threads, 16 registers, 128 words)."""
+
+BUILTIN = {machine.name: machine for machine in (DEFAULT, SEED, SMALL, LARGE)}
 
 
 def load_description(name_or_path: str) -> MachineDescription:

@@ -31,7 +31,7 @@ class Firmware:
 
 def firmware_count(machine: MachineDescription) -> int:
     """Number of firmware blocks of a machine."""
-    return 5 + machine.uniform_registers // machine.lanes
+    return 4 + machine.uniform_registers // machine.lanes
 
 
 def firmware_blocks(machine: MachineDescription) -> tuple[Firmware, ...]:
@@ -39,9 +39,8 @@ def firmware_blocks(machine: MachineDescription) -> tuple[Firmware, ...]:
 
     `uniform.G` loads the uniform registers from G * lanes on, one a lane.
     """
-    words = Block(visit=1, next_exit=1, lane_to_i4=1, b=HOST_ADDRESS, b_uniform=1, b_to_j=1)
+    words = Block(visit=1, next_exit=1, lane_to_i4=1, e=HOST_ADDRESS, e_to_j=1)
     fixed = (
-        Firmware("launch", Block(next=ENTRY_BLOCK), "begin the launch: go to the entry block"),
         Firmware(
             "addr",
             Block(visit=1, scalar=1, wr_uni=1, dest=HOST_ADDRESS),
@@ -53,7 +52,9 @@ def firmware_blocks(machine: MachineDescription) -> tuple[Firmware, ...]:
             "answer with the words at address + 4 lane, from the current lane to the last, then EXIT",
         ),
         Firmware("write", dataclasses.replace(words, wr_mem=1), "store words at address + 4 lane"),
-        Firmware("exists", Block(visit=1, all_warps=1, wr_pred=1, dest_pred=0), "say which threads exist"),
+        Firmware(
+            "threads", Block(visit=1, scalar=1, wr_bound=1, dest_pred=0), "say how many threads there are"
+        ),
     )
     groups = tuple(
         Firmware(

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 from qgpu.backends.machine.block import FAULTS, Block
 from qgpu.backends.machine.description import MachineDescription
-from qgpu.backends.machine.firmware import firmware_blocks, firmware_id
+from qgpu.backends.machine.firmware import ENTRY_BLOCK, firmware_blocks
 from qgpu.backends.machine.host import Launch
 from qgpu.backends.machine.program import Kernel, SourceLine
 from qgpu.backends.machine.tokens import vocabulary
 
 FIELDS = {
     "last": "result",
+    "final": "last result of the block",
     "more": "part of the result",
     "lane": "next active lane",
     "warp": "next warp",
@@ -125,7 +126,7 @@ class Follower:
         self._firmware = {machine.rom_blocks + i: f.name for i, f in enumerate(firmware_blocks(machine))}
         self._registers = _counter_registers(launch.kernel)
         self.counters = dict.fromkeys(self._registers.values(), 0)
-        self.block = firmware_id(machine, "launch")
+        self.block = ENTRY_BLOCK
         self.warp = 0
         self.lane = 0
         self._parts: list[int] = []
@@ -140,9 +141,8 @@ class Follower:
         """Describe a token as the one that is generated here."""
         kind = self._vocabulary.token(token).kind
         field = FIELDS.get(kind, "no token of a launch")
-        value = (
-            self._value(token) if kind == "last" and len(self._parts) < self._launch.machine.parts else None
-        )
+        complete = kind in ("last", "final") and len(self._parts) < self._launch.machine.parts
+        value = self._value(token) if complete else None
         return Step(token, self._vocabulary.name(token), field, value, self.place)
 
     def _value(self, last: int) -> int:
@@ -164,6 +164,9 @@ class Follower:
             self.warp, self.lane = index, 0
         elif kind == "last":
             self._commit(token)
+        elif kind == "final":
+            self._commit(token)
+            self.block, self.warp, self.lane = self.block + 1, 0, 0
         self._parts.clear()
 
     def _commit(self, token: int) -> None:
@@ -174,7 +177,7 @@ class Follower:
         self.lane += 1
 
     def _program_block(self) -> Block | None:
-        blocks = self._launch.kernel.blocks
+        blocks = self._launch.program
         return blocks[self.block] if self.block < len(blocks) else None
 
     def fault(self, token: int) -> Fault:

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from qgpu.backends.machine.block import encode_block
+from qgpu.backends.machine.block import Block, encode_block
 from qgpu.backends.machine.description import (
     BUFFER_ALIGN_WORDS,
     DESCRIPTOR_BASE_BITS,
@@ -61,6 +61,7 @@ class Launch:
         buffers: the region of each parameter, None for a scalar.
         shared, local: the regions of shared and of local memory, of size 0 where there is none.
         hidden: the regions of the kernel's hidden buffers.
+        program: the blocks that the host sends: the kernel's, as they are for this grid and block.
         prompt: token ids up to LAUNCH; the machine generates what follows.
     """
 
@@ -72,6 +73,7 @@ class Launch:
     shared: Region
     local: Region
     hidden: tuple[Region, ...]
+    program: tuple[Block, ...]
     prompt: tuple[int, ...]
 
 
@@ -101,15 +103,15 @@ def build_launch(
     buffers, starts = layout.buffers, zip(layout.hidden, kernel.hidden, strict=True)
     contents = {r.address: a for r, a in zip(buffers, arguments, strict=True) if r and isinstance(a, bytes)}
     contents |= {region.address: hidden.data for region, hidden in starts}
-    prompt = _Prompt(machine, kernel)
+    prompt, program = _Prompt(machine, kernel), kernel.launched(grid, block)
     prompt.reset()
-    prompt.program()
+    prompt.program(program)
     prompt.memory(contents)
     prompt.threads(block)
     prompt.uniforms(_uniform_values(kernel, arguments, layout, grid, block))
     prompt.launch(block)
     regions = (buffers, layout.shared, layout.local, layout.hidden)
-    return Launch(machine, kernel, grid, block, *regions, tuple(prompt.ids))
+    return Launch(machine, kernel, grid, block, *regions, program, tuple(prompt.ids))
 
 
 def read_tokens(machine: MachineDescription, address: int, count: int) -> list[int]:
@@ -329,9 +331,9 @@ class _Prompt:
     def reset(self) -> None:
         self.ids.append(self.vocabulary.id("reset"))
 
-    def program(self) -> None:
+    def program(self, blocks: Sequence[Block]) -> None:
         """Write the program's rows; of each, only the slices in which it differs from the row sent before."""
-        rows = [_row_slices(encode_block(block, self.machine), self.machine) for block in self.kernel.blocks]
+        rows = [_row_slices(encode_block(block, self.machine), self.machine) for block in blocks]
         staged = [0] * stage_slices(self.machine)
         for number in _sending_order(rows):
             for index, (old, new) in enumerate(zip(staged, rows[number], strict=True)):
@@ -358,10 +360,9 @@ class _Prompt:
             self.ids += [self.vocabulary.firmware("write"), *self._lanes(group)]
 
     def threads(self, block: Dim3) -> None:
-        """Say which threads exist, and write the special registers that have a value a thread."""
+        """Say how many threads there are, and write the special registers that have a value a thread."""
         threads, lanes = thread_count(block), self.machine.lanes
-        self.ids.append(self.vocabulary.firmware("exists"))
-        self._each_warp(block, lambda thread: int(thread < threads), dense=True)
+        self.ids += [self.vocabulary.firmware("threads"), *self.vocabulary.value(threads)]
         for preload in self.kernel.preloads:
             if preload.block is None:
                 continue
@@ -371,11 +372,11 @@ class _Prompt:
             self.ids.append(self.vocabulary.id("exec", preload.block))
             self._each_warp(block, lambda thread, value=value: value(thread) if thread < threads else 0)
 
-    def _each_warp(self, block: Dim3, value: Callable[[int], int], dense: bool = False) -> None:
+    def _each_warp(self, block: Dim3, value: Callable[[int], int]) -> None:
         lanes = self.machine.lanes
         for warp in range(_warps(self.machine, block)):
             self.ids += [self.vocabulary.id("warp", warp)] if warp else ()
-            self.ids += self._lanes({lane: value(warp * lanes + lane) for lane in range(lanes)}, dense)
+            self.ids += self._lanes({lane: value(warp * lanes + lane) for lane in range(lanes)})
 
     def uniforms(self, values: Mapping[int, int]) -> None:
         """Write uniform registers, in groups of one a lane."""
@@ -385,11 +386,11 @@ class _Prompt:
             if any(chosen.values()):
                 self.ids += [self.vocabulary.firmware(f"uniform.{group}"), *self._lanes(chosen)]
 
-    def _lanes(self, values: Mapping[int, int], dense: bool = False) -> Iterator[int]:
-        """Values of lanes, in order; without `dense`, lanes whose value is 0 are passed over."""
+    def _lanes(self, values: Mapping[int, int]) -> Iterator[int]:
+        """Values of lanes, in order; lanes whose value is 0 are passed over."""
         position = 0
         for lane, value in values.items():
-            if not (value or dense):
+            if not value:
                 continue
             if lane != position:
                 yield self.vocabulary.id("lane", lane)

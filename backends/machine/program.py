@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from qgpu.backends.machine.block import Block
 from qgpu.backends.machine.description import MachineDescription
+
+Variants: TypeAlias = tuple[tuple[int, Block], ...]
+"""Blocks for some of a program's numbers."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,9 @@ class Kernel:
         hidden: buffers that the launch adds to the arguments'.
         printf: what device code prints, or None.
         messages: what the assertion says that a trap block stands for, with the block's number.
+        flat: blocks, with their numbers, that take the place of the program's where the thread block has one
+            dimension.
+        single: the same where the grid is one thread block.
     """
 
     name: str
@@ -122,6 +129,17 @@ class Kernel:
     hidden: tuple[HiddenBuffer, ...] = ()
     printf: Printf | None = None
     messages: tuple[tuple[int, str], ...] = ()
+    flat: Variants = ()
+    single: Variants = ()
+
+    def launched(self, grid: tuple[int, int, int], block: tuple[int, int, int]) -> tuple[Block, ...]:
+        """The program of a launch of so many thread blocks and threads in x, y, z."""
+        blocks = list(self.blocks)
+        for number, variant in self.flat if block[1:] == (1, 1) else ():
+            blocks[number] = variant
+        for number, variant in self.single if grid == (1, 1, 1) else ():
+            blocks[number] = variant
+        return tuple(blocks)
 
 
 @dataclass(frozen=True)

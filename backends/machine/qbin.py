@@ -2,7 +2,7 @@
 
     offset  bytes
     0       4      magic "QBIN"
-    4       2      version of the format, 2
+    4       2      version of the format, 3
     6       2      0
     8       8      length of the payload
     16      32     SHA-256 of the payload
@@ -14,7 +14,8 @@ program memory are packed eight bits a byte, first bit lowest, each row from a b
 
 A kernel is its name, six sizes (registers, predicates, warp stride, shared bytes, bound of threads, local
 bytes), its parameters, preloads, hidden buffers with what they start as, printf formats (before them the
-number of their buffer and one, or 0), assertions, source files, number of blocks, rows, and source lines.
+number of their buffer and one, or 0), assertions, source files, number of blocks, rows, source lines, and the
+rows with their numbers that replace others in launches of flat thread blocks, and of one thread block.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from qgpu.backends.machine.program import (
 from qgpu.backends.machine.verify import ProgramError, verify_kernel, verify_program
 
 MAGIC = b"QBIN"
-VERSION = 2
+VERSION = 3
 _HEADER_BYTES = 48
 _FORMAT_BYTES = 8
 _T = TypeVar("_T")
@@ -162,6 +163,10 @@ def _kernel_bytes(kernel: Kernel, machine: MachineDescription) -> bytes:
     files = sorted({line.file for line in kernel.lines})
     sizes = (getattr(kernel, name) for name in _SIZES)
     rows = (_row_bytes(encode_block(block, machine)) for block in kernel.blocks)
+
+    def variant_bytes(variant: tuple[int, Block]) -> bytes:
+        return _number(variant[0], 4) + _row_bytes(encode_block(variant[1], machine))
+
     lines = (
         _number(files.index(line.file), 4) + _number(line.line, 4) + _number(line.column, 4)
         for line in kernel.lines
@@ -180,6 +185,7 @@ def _kernel_bytes(kernel: Kernel, machine: MachineDescription) -> bytes:
             _number(len(kernel.blocks), 4),
             *rows,
             *lines,
+            *(_list(variants, variant_bytes) for variants in (kernel.flat, kernel.single)),
         )
     )
 
@@ -289,6 +295,7 @@ def _read_kernel(reader: _Reader, machine: MachineDescription) -> Kernel:
         raise QbinError(reader.offset - 4, f"{count} blocks; the machine has {machine.rom_blocks}")
     blocks = tuple(_read_block(reader, machine, number) for number in range(count))
     lines = tuple(_read_line(reader, files) for _ in range(count))
+    flat, single = (reader.list("variants", lambda: _read_variant(reader, machine)) for _ in range(2))
     kernel = Kernel(
         name,
         tuple(parameters),
@@ -299,6 +306,8 @@ def _read_kernel(reader: _Reader, machine: MachineDescription) -> Kernel:
         hidden=tuple(hidden),
         printf=None if buffer is None else Printf(buffer, formats),
         messages=tuple(messages),
+        flat=tuple(flat),
+        single=tuple(single),
     )
     try:
         verify_kernel(kernel, machine)
@@ -342,6 +351,11 @@ def _read_block(reader: _Reader, machine: MachineDescription, number: int) -> Bl
         return decode_block(tuple(row >> i & 1 for i in range(width)), machine)
     except BlockError as error:
         raise QbinError(start, f"block {number}: {error}") from error
+
+
+def _read_variant(reader: _Reader, machine: MachineDescription) -> tuple[int, Block]:
+    number = reader.number(4, "a variant's block")
+    return number, _read_block(reader, machine, number)
 
 
 def _read_line(reader: _Reader, files: list[str]) -> SourceLine:

@@ -17,7 +17,7 @@ KINDS: dict[str, str] = {
     "reset": "the first token of every sequence: writes the constants of the predicate file",
     "exit": "the launch, or the answer to READ, has ended",
     "fault": "the launch has stopped with the fault of that kind",
-    "launch": "begin a launch of that many warps (1 ...)",
+    "launch": "begin a launch of that many warps (1 ...), at the program's entry block",
     "firmware": "start that firmware block",
     "exec": "start that program block, at lane 0 of warp 0",
     "lane": "go on at that lane: the lanes before it are inactive",
@@ -25,6 +25,7 @@ KINDS: dict[str, str] = {
     "stage": "the three MORE before it are bits of that slice of a program row",
     "rom": "the staged slices are the row of that program block",
     "last": "the last part of a value, sign-extended; the lane's result is committed",
+    "final": "the same, and the block is done: the next one begins, at lane 0 of warp 0",
     "more": "a part of a value that is not its last, low part first",
 }
 """Token kinds in the order of their ids."""
@@ -45,12 +46,12 @@ class Vocabulary:
     """The tokens of a machine, and their ids.
 
     The kinds have consecutive id ranges in the order of KINDS. `firmware` holds one token for each firmware
-    block but `launch`, which has one a warp count.
+    block, `launch` one for each number of warps.
     """
 
     def __init__(self, machine: MachineDescription) -> None:
         self.machine = machine
-        self.firmware_names = tuple(f.name for f in firmware_blocks(machine) if f.name != "launch")
+        self.firmware_names = tuple(firmware.name for firmware in firmware_blocks(machine))
         counts = {
             "pad": 1,
             "reset": 1,
@@ -64,6 +65,7 @@ class Vocabulary:
             "stage": stage_slices(machine),
             "rom": machine.rom_blocks,
             "last": 1 << machine.payload_bits,
+            "final": 1 << machine.payload_bits,
             "more": 1 << machine.payload_bits,
         }
         self.first: dict[str, int] = {}
@@ -86,7 +88,7 @@ class Vocabulary:
         return self.first[kind] + index
 
     def firmware(self, name: str) -> int:
-        """Return the id of the token that starts the firmware block `name` (not `launch`)."""
+        """Return the id of the token that starts the firmware block `name`."""
         return self.id("firmware", self.firmware_names.index(name))
 
     def launch(self, warps: int) -> int:
@@ -115,8 +117,8 @@ class Vocabulary:
             return f"<{token.kind}>"
         return str(Token(token.kind, token.index + 1)) if token.kind == "launch" else str(token)
 
-    def value(self, value: int) -> list[int]:
-        """Return the shortest encoding of a 32-bit value (given modulo 2^32): MORE ... LAST.
+    def value(self, value: int, ending: str = "last") -> list[int]:
+        """Return the shortest encoding of a 32-bit value (given modulo 2^32): MORE ... LAST (or `ending`).
 
         A value ends with the first part whose sign extension is the rest of the value; parts are low first.
         """
@@ -127,11 +129,11 @@ class Vocabulary:
         while not -(1 << (bits - 1)) <= signed < 1 << (bits - 1):
             ids.append(self.id("more", signed & ((1 << bits) - 1)))
             signed >>= bits
-        ids.append(self.id("last", signed & ((1 << bits) - 1)))
+        ids.append(self.id(ending, signed & ((1 << bits) - 1)))
         return ids
 
     def parse_value(self, ids: list[int]) -> int:
-        """Return the value, 0 <= v < 2^32, of one MORE ... LAST sequence.
+        """Return the value, 0 <= v < 2^32, of one MORE ... LAST or FINAL sequence.
 
         Raises:
             ValueError: the ids are not such a sequence.
@@ -139,7 +141,8 @@ class Vocabulary:
         bits = self.machine.payload_bits
         tokens = [self.token(i) for i in ids]
         kinds = [token.kind for token in tokens]
-        if not tokens or kinds != ["more"] * (len(kinds) - 1) + ["last"] or len(tokens) > self.machine.parts:
+        ordered = kinds[:-1] == ["more"] * (len(kinds) - 1) and kinds[-1:] in (["last"], ["final"])
+        if not ordered or len(tokens) > self.machine.parts:
             raise ValueError(f"not one value: {' '.join(self.name(i) for i in ids)}")
         number = sum(token.index << bits * i for i, token in enumerate(tokens))
         if tokens[-1].index >> (bits - 1):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from qgpu.backends.machine.block import FAULTS, Block, BlockError, check_block
+from qgpu.backends.machine.block import FAULTS, RUN_BLOCKS, Block, BlockError, check_block
 from qgpu.backends.machine.description import MachineDescription
 from qgpu.backends.machine.firmware import HOST_ADDRESS
 from qgpu.backends.machine.program import Kernel, Parameter, Preload, Program
@@ -52,7 +52,11 @@ def _problems(kernel: Kernel, machine: MachineDescription) -> Iterator[str]:
     yield from _size_problems(kernel, machine)
     yield from _uniform_problems(kernel, machine)
     for number, block in enumerate(kernel.blocks):
-        yield from (f"block {number}: {problem}" for problem in _block_problems(block, kernel, machine))
+        yield from _numbered_problems(number, block, kernel, machine)
+    for number, block in (*kernel.flat, *kernel.single):
+        if not 0 <= number < len(kernel.blocks):
+            yield f"a variant of block {number} of {len(kernel.blocks)}"
+        yield from _numbered_problems(number, block, kernel, machine)
     for preload in kernel.preloads:
         yield from _preload_problems(preload, kernel)
     yield from _memory_problems(kernel)
@@ -155,6 +159,13 @@ def _is_preload_block(block: Block) -> bool:
     return bool(every_thread and block.wr_reg and not block.guard_true and not block.guard_false)
 
 
+def _numbered_problems(
+    number: int, block: Block, kernel: Kernel, machine: MachineDescription
+) -> Iterator[str]:
+    for problem in (*_block_problems(block, kernel, machine), *_successor_problems(block, number, kernel)):
+        yield f"block {number}: {problem}"
+
+
 def _block_problems(block: Block, kernel: Kernel, machine: MachineDescription) -> Iterator[str]:
     try:
         check_block(block, machine)
@@ -162,7 +173,6 @@ def _block_problems(block: Block, kernel: Kernel, machine: MachineDescription) -
         yield str(error)
         return
     yield from _register_problems(block, kernel, machine)
-    yield from _successor_problems(block, len(kernel.blocks))
     sized = block.width8 or block.width16
     for name, used in (("m_sub_to_x", block.m_sub_to_x), ("merge", block.op == "merge")):
         if used and not sized:
@@ -183,6 +193,7 @@ def _register_problems(block: Block, kernel: Kernel, machine: MachineDescription
     places = (
         ("a", block.a, block.a_thread, block.a_uniform),
         ("b", block.b, block.b_thread, block.b_uniform),
+        ("e", block.e, 0, any(getattr(block, route) for route in ("e_to_j", "e_to_j4", "e_to_d2"))),
         ("dest", block.dest, block.wr_reg, block.wr_uni),
     )
     rows, uniforms = machine.register_rows, machine.uniform_registers
@@ -193,12 +204,21 @@ def _register_problems(block: Block, kernel: Kernel, machine: MachineDescription
             yield f"{name} = {number} is not a row of warp 0: registers are {kernel.warp_stride} rows apart"
         if uniform and number >= uniforms:
             yield f"{name} = {number}; machine '{machine.name}' has {uniforms} uniform registers"
+    last = block.dest + kernel.warp_stride
+    if block.dest_to_z and last > machine.accumulator_rows:
+        yield (
+            f"dest = {block.dest} in {kernel.warp_stride} warps; the accumulator port of machine "
+            f"'{machine.name}' reads {machine.accumulator_rows} rows"
+        )
     if block.wr_uni and block.dest == HOST_ADDRESS:
         yield f"it writes uniform register {HOST_ADDRESS}, the host's"
 
 
-def _successor_problems(block: Block, blocks: int) -> Iterator[str]:
+def _successor_problems(block: Block, number: int, kernel: Kernel) -> Iterator[str]:
+    blocks = len(kernel.blocks)
     if not block.next_exit and block.next >= blocks:
         yield f"next is block {block.next} of {blocks}"
-    if block.branch_any and block.taken >= blocks:
+    if (block.branch_any or block.skip_idle) and block.taken >= blocks:
         yield f"taken is block {block.taken} of {blocks}"
+    if block.fall and (block.next != number + 1 or block.next % RUN_BLOCKS == 0):
+        yield f"it falls to block {block.next}, which is not the next of its {RUN_BLOCKS}"

@@ -16,19 +16,25 @@ MISALIGNED = FAULTS.index("misaligned")
 
 
 class Ports(NamedTuple):
-    """What a block reads before it computes: 32-bit unsigned values of its ports, and the lane."""
+    """What a block reads before it computes: 32-bit unsigned values of its ports, and the lane.
+
+    `accumulator` is the thread register `dest`, 0 where the block does not read it.
+    """
 
     a: int
     b: int
     c: int
+    e: int
+    accumulator: int
     lane: int
 
 
 class Result(NamedTuple):
-    """What a block computes for one lane: R, the byte address, and a fault's index in FAULTS or None."""
+    """What a block computes for one lane: R, a fault's index in FAULTS or None, and the byte addresses."""
 
     value: int
     address: int
+    second: int
     fault: int | None
 
 
@@ -40,11 +46,16 @@ def evaluate(block: Block, ports: Ports, memory: Sequence[int]) -> Result:
     offset = i + j & WORD
     address = (descriptor & _BASE_MASK) * _BASE_UNIT + offset & WORD
     fault = _fault(block, ports, offset, descriptor >> DESCRIPTOR_BASE_BITS) if block.check else None
+    k = _second_index(block, ports, i)
+    other = ports.e if block.e_to_d2 else 0
+    second = (other & _BASE_MASK) * _BASE_UNIT + k & WORD
+    if block.check2 and fault is None:
+        fault = _second_fault(block, ports, k, other >> DESCRIPTOR_BASE_BITS)
     if block.trap:
         fault = block.imm
-    word = memory[(address >> 2) % len(memory)]
-    x, y, z = _x(block, ports, word, address), _y(block, ports, word), _z(block, ports)
-    return Result(OPERATIONS[block.op](block, x, y, z, address), address, fault)
+    word, other_word = memory[(address >> 2) % len(memory)], memory[(second >> 2) % len(memory)]
+    x, y, z = _x(block, ports, word, address), _y(block, ports, word), _z(block, ports, other_word)
+    return Result(OPERATIONS[block.op](block, x, y, z, address), address, second, fault)
 
 
 def signed(value: int) -> int:
@@ -61,11 +72,21 @@ def _index(block: Block, ports: Ports) -> int:
 
 
 def _displacement(block: Block, ports: Ports) -> int:
-    if block.b_to_j:
-        return ports.b
-    if block.b_to_j4:
-        return ports.b << 2 & WORD
+    if block.e_to_j:
+        return ports.e
+    if block.e_to_j4:
+        return ports.e << 2 & WORD
     return block.imm if block.imm_to_j else 0
+
+
+def _second_index(block: Block, ports: Ports, i: int) -> int:
+    if block.i_to_k:
+        return i
+    if block.b_to_k:
+        return ports.b
+    if block.b_to_k4:
+        return ports.b << 2 & WORD
+    return block.imm if block.imm_to_k else 0
 
 
 def _fault(block: Block, ports: Ports, offset: int, size: int) -> int | None:
@@ -76,6 +97,14 @@ def _fault(block: Block, ports: Ports, offset: int, size: int) -> int | None:
     return MISALIGNED if offset & last else None
 
 
+def _second_fault(block: Block, ports: Ports, k: int, size: int) -> int | None:
+    """The fault of the checked second access, of a word `k` bytes in a buffer of `size` bytes, or None."""
+    strays = bool(block.b_to_k or block.b_to_k4) and _strays(ports.b)
+    if strays or (block.i_to_k and _index_strays(block, ports)) or k | 3 >= size:
+        return OUT_OF_BOUNDS
+    return MISALIGNED if k & 3 else None
+
+
 def _index_strays(block: Block, ports: Ports) -> bool:
     if not block.a_to_i and not block.a_to_i4:
         return False
@@ -83,7 +112,7 @@ def _index_strays(block: Block, ports: Ports) -> bool:
 
 
 def _displacement_strays(block: Block, ports: Ports) -> bool:
-    return bool(block.b_to_j or block.b_to_j4) and _strays(ports.b)
+    return bool(block.e_to_j or block.e_to_j4) and _strays(ports.e)
 
 
 def _strays(index: int) -> bool:
@@ -127,11 +156,15 @@ def _y(block: Block, ports: Ports, word: int) -> int:
     return 1 if block.one_to_y else WORD if block.ones_to_y else 0
 
 
-def _z(block: Block, ports: Ports) -> int:
+def _z(block: Block, ports: Ports, word: int) -> int:
     if block.b_to_z:
         return ports.b
     if block.c_to_z:
         return ports.c
+    if block.m2_to_z:
+        return word
+    if block.dest_to_z:
+        return ports.accumulator
     return block.imm if block.imm_to_z else 0
 
 

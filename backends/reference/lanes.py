@@ -33,7 +33,26 @@ class LanePorts:
     a: Words
     b: Words
     c: Words
+    e: Words
+    accumulator: Words
     lane: Words
+
+
+@dataclass(frozen=True)
+class Access:
+    """What lanes access: byte addresses of both accesses, and the fault of each lane or NO_FAULT."""
+
+    address: Words
+    second: Words
+    faults: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class MemoryWords:
+    """The memory words that lanes read, None where the block does not use them."""
+
+    first: Words | None
+    second: Words | None
 
 
 @dataclass(frozen=True)
@@ -41,14 +60,15 @@ class LaneDatapath:
     """A block as functions of arrays.
 
     Attributes:
-        reads_memory: whether R depends on the memory word.
-        address: the byte addresses, and the fault of each lane (an index in FAULTS) or NO_FAULT.
-        result: R, from ports, memory words (None where they are not read) and byte addresses.
+        reads_memory, reads_second: whether R depends on the first and the second memory word.
+        access: byte addresses and faults.
+        result: R, from ports, memory words and byte addresses of the first access.
     """
 
     reads_memory: bool
-    address: Callable[[LanePorts], tuple[Words, NDArray[np.int64]]]
-    result: Callable[[LanePorts, Words | None, Words], Words]
+    reads_second: bool
+    access: Callable[[LanePorts], Access]
+    result: Callable[[LanePorts, MemoryWords, Words], Words]
 
 
 def word(value: int) -> Words:
@@ -60,27 +80,37 @@ def word(value: int) -> Words:
 def lane_datapath(block: Block) -> LaneDatapath:
     """The datapath of a block."""
     reads_memory = bool(block.m_to_x or block.m_to_y or block.m_sub_to_x)
-    return LaneDatapath(reads_memory, _address(block), _result(block))
+    return LaneDatapath(reads_memory, bool(block.m2_to_z), _access(block), _result(block))
 
 
 _ZERO = word(0)
 
 
-def _address(block: Block) -> Callable[[LanePorts], tuple[Words, NDArray[np.int64]]]:
+def _access(block: Block) -> Callable[[LanePorts], Access]:
     immediate = word(block.imm)
 
-    def address(ports: LanePorts) -> tuple[Words, NDArray[np.int64]]:
+    def access(ports: LanePorts) -> Access:
         descriptor = ports.a if block.a_to_d else ports.c if block.c_to_d else _ZERO
-        offset = _index(block, ports) + _displacement(block, ports, immediate)
-        place = (descriptor & _BASE_MASK) * np.uint32(_BASE_UNIT) + offset
+        index = _index(block, ports)
+        offset = index + _displacement(block, ports, immediate)
+        k = _second_index(block, ports, index, immediate)
+        other = ports.e if block.e_to_d2 else _ZERO
         faults = np.full(len(ports.lane), NO_FAULT, np.int64)
         if block.check:
             faults[:] = _faults(block, ports, offset, descriptor >> DESCRIPTOR_BASE_BITS)
+        if block.check2:
+            second = _second_faults(block, ports, k, other >> DESCRIPTOR_BASE_BITS)
+            faults = np.where(faults == NO_FAULT, second, faults)
         if block.trap:
             faults[:] = block.imm
-        return np.broadcast_to(place, ports.lane.shape), faults
+        return Access(_place(descriptor, offset, ports), _place(other, k, ports), faults)
 
-    return address
+    return access
+
+
+def _place(descriptor: Words, offset: Words, ports: LanePorts) -> Words:
+    place = (descriptor & _BASE_MASK) * np.uint32(_BASE_UNIT) + offset
+    return np.broadcast_to(place, ports.lane.shape)
 
 
 def _index(block: Block, ports: LanePorts) -> Words:
@@ -92,24 +122,47 @@ def _index(block: Block, ports: LanePorts) -> Words:
 
 
 def _displacement(block: Block, ports: LanePorts, immediate: Words) -> Words:
-    if block.b_to_j:
-        return ports.b
-    if block.b_to_j4:
-        return ports.b << 2
+    if block.e_to_j:
+        return ports.e
+    if block.e_to_j4:
+        return ports.e << 2
     return immediate if block.imm_to_j else _ZERO
+
+
+def _second_index(block: Block, ports: LanePorts, index: Words, immediate: Words) -> Words:
+    if block.i_to_k:
+        return index
+    if block.b_to_k:
+        return ports.b
+    if block.b_to_k4:
+        return ports.b << 2
+    return immediate if block.imm_to_k else _ZERO
 
 
 def _faults(block: Block, ports: LanePorts, offset: Words, size: Words) -> NDArray[np.int64]:
     last = 0 if block.width8 else 1 if block.width16 else 3
-    outside = (offset | last) >= size
-    if block.a_to_i or block.a_to_i4:
-        outside = outside | _strays(ports.a)
-        if block.i_unsigned:
-            outside = outside | (ports.a >> 31 != 0)
-    if block.b_to_j or block.b_to_j4:
-        outside = outside | _strays(ports.b)
+    outside = ((offset | last) >= size) | _index_strays(block, ports)
+    if block.e_to_j or block.e_to_j4:
+        outside = outside | _strays(ports.e)
     misaligned = np.where(offset & last != 0, MISALIGNED, NO_FAULT)
     return np.where(outside, OUT_OF_BOUNDS, misaligned)
+
+
+def _second_faults(block: Block, ports: LanePorts, k: Words, size: Words) -> NDArray[np.int64]:
+    outside = (k | 3) >= size
+    if block.i_to_k:
+        outside = outside | _index_strays(block, ports)
+    if block.b_to_k or block.b_to_k4:
+        outside = outside | _strays(ports.b)
+    misaligned = np.where(k & 3 != 0, MISALIGNED, NO_FAULT)
+    return np.where(outside, OUT_OF_BOUNDS, misaligned)
+
+
+def _index_strays(block: Block, ports: LanePorts) -> NDArray[np.bool_]:
+    if not (block.a_to_i or block.a_to_i4):
+        return np.array([False])
+    strays = _strays(ports.a)
+    return strays | (ports.a >> 31 != 0) if block.i_unsigned else strays
 
 
 def _strays(index: Words) -> NDArray[np.bool_]:
@@ -120,7 +173,7 @@ def _strays(index: Words) -> NDArray[np.bool_]:
 def _result(block: Block) -> Callable[[LanePorts, Words | None, Words], Words]:
     x, y, z, operation = _x(block), _y(block), _z(block), OPERATIONS[block.op](block)
 
-    def result(ports: LanePorts, memory: Words | None, address: Words) -> Words:
+    def result(ports: LanePorts, memory: MemoryWords, address: Words) -> Words:
         value = operation(
             x(ports, memory, address), y(ports, memory, address), z(ports, memory, address), address
         )
@@ -147,8 +200,8 @@ def _x(block: Block) -> Operand:
         (
             (block.a_to_x, lambda ports, memory, address: ports.a),
             (block.imm_to_x, _shared(block.imm)),
-            (block.m_to_x, lambda ports, memory, address: memory),
-            (block.m_sub_to_x, lambda ports, memory, address: _sub_word(block, memory, address)),
+            (block.m_to_x, lambda ports, memory, address: memory.first),
+            (block.m_sub_to_x, lambda ports, memory, address: _sub_word(block, memory.first, address)),
         )
     )
 
@@ -159,7 +212,7 @@ def _y(block: Block) -> Operand:
             (block.b_to_y, lambda ports, memory, address: ports.b),
             (block.c_to_y, lambda ports, memory, address: ports.c),
             (block.imm_to_y, _shared(block.imm)),
-            (block.m_to_y, lambda ports, memory, address: memory),
+            (block.m_to_y, lambda ports, memory, address: memory.first),
             (block.one_to_y, _shared(1)),
             (block.ones_to_y, _shared(0xFFFFFFFF)),
         )
@@ -171,6 +224,8 @@ def _z(block: Block) -> Operand:
         (
             (block.b_to_z, lambda ports, memory, address: ports.b),
             (block.c_to_z, lambda ports, memory, address: ports.c),
+            (block.m2_to_z, lambda ports, memory, address: memory.second),
+            (block.dest_to_z, lambda ports, memory, address: ports.accumulator),
             (block.imm_to_z, _shared(block.imm)),
         )
     )

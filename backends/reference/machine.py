@@ -8,11 +8,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from qgpu.backends.machine.block import FAULTS, Block, BlockError, decode_block, row_bits
+from qgpu.backends.machine.block import (
+    BOUNDS,
+    FAULTS,
+    RUN_BLOCKS,
+    Block,
+    BlockError,
+    decode_block,
+    row_bits,
+)
 from qgpu.backends.machine.description import MachineDescription
-from qgpu.backends.machine.firmware import firmware_blocks, firmware_id
+from qgpu.backends.machine.firmware import ENTRY_BLOCK, firmware_blocks, firmware_id
 from qgpu.backends.machine.tokens import STAGE_PARTS, stage_slices, vocabulary
-from qgpu.backends.reference.datapath import WORD, Ports, Result, evaluate
+from qgpu.backends.reference.datapath import WORD, Ports, Result, evaluate, signed
 
 
 class Machine:
@@ -23,12 +31,14 @@ class Machine:
         lane: the current lane, 0 to `lanes`; `lanes` means that the warp is done.
         warp: the current warp.
         any_result: whether a result that was not 0 was committed since the block began.
+        visited: whether any result was.
         warps: warps of the launch, 0 before the first.
         parts: payloads of the MORE tokens immediately before this point.
-        address: byte address that the last pass over an active lane computed.
+        address, second: byte addresses that the last pass over an active lane computed.
         registers: [row][lane], 32-bit unsigned; row = register * warp_stride + warp.
         uniforms: 32-bit unsigned.
-        predicates: [predicate][warp], a mask with one bit a lane.
+        predicates: [predicate][warp], the stored ones: a mask with one bit a lane.
+        bounds: for predicates 0 to BOUNDS - 1: they hold as well in threads of a lower number (signed).
         memory: 32-bit unsigned words.
         rom: the bits of each program row, or None where none was written.
         slices: the staged slices of a row, as numbers.
@@ -41,9 +51,12 @@ class Machine:
         self.lane = 0
         self.warp = 0
         self.any_result = False
+        self.visited = False
         self.warps = 0
         self.parts: list[int] = []
         self.address = 0
+        self.second = 0
+        self.bounds = [0] * BOUNDS
         self.registers = [[0] * description.lanes for _ in range(description.register_rows)]
         self.uniforms = [0] * description.uniform_registers
         self.predicates = [[0] * description.warps for _ in range(description.predicates)]
@@ -53,7 +66,6 @@ class Machine:
         self._row_bits = row_bits(description)
         firmware = [firmware.block for firmware in firmware_blocks(description)]
         self._code: list[Block | None] = [*[None] * description.rom_blocks, *firmware]
-        self._launch = firmware_id(description, "launch")
         self._firmware = [firmware_id(description, name) for name in self.vocabulary.firmware_names]
         self._incoming = {
             "launch": self._on_launch,
@@ -64,6 +76,7 @@ class Machine:
             "stage": self._on_stage,
             "rom": self._on_rom,
             "last": self._on_last,
+            "final": self._on_final,
         }
         self._kinds = [
             (kind, index) for kind, count in self.vocabulary.counts.items() for index in range(count)
@@ -99,11 +112,11 @@ class Machine:
     def _enter(self, block: int) -> None:
         self.block = block
         self.lane = self.warp = 0
-        self.any_result = False
+        self.any_result = self.visited = False
 
     def _on_launch(self, index: int) -> None:
         self.warps = index + 1
-        self._enter(self._launch)
+        self._enter(ENTRY_BLOCK)
 
     def _on_lane(self, index: int) -> None:
         self.lane = index
@@ -136,12 +149,29 @@ class Machine:
             register = block.dest + (self.lane if block.dest_lane else 0)
             self.uniforms[register % len(self.uniforms)] = value
         if block.wr_pred:
-            masks = self.predicates[block.dest_pred % len(self.predicates)]
-            masks[self.warp] = masks[self.warp] & ~(1 << self.lane) | (value != 0) << self.lane
+            self._set_predicates(index)
+        if block.wr_bound:
+            self.bounds[block.dest_pred % BOUNDS] = signed(value)
         if block.wr_mem:
             self.memory[(self.address >> 2) % len(self.memory)] = value
-        self.any_result = self.any_result or value != 0
+        if block.wr_mem2:
+            self.memory[(self.second >> 2) % len(self.memory)] = value
+        result = index >> self.description.payload_bits - 1 if block.wr_pred else value
+        self.any_result = self.any_result or result != 0
+        self.visited = True
         self.lane += 1
+
+    def _on_final(self, index: int) -> None:
+        """Commit as with LAST, and begin the block after the current one."""
+        self._on_last(index)
+        if self.block is not None:
+            run = self.block & -RUN_BLOCKS
+            self._enter(run | (self.block + 1) % RUN_BLOCKS)
+
+    def _set_predicates(self, payload: int) -> None:
+        """Write the predicates of the current lane, one bit each."""
+        for number, masks in enumerate(self.predicates):
+            masks[self.warp] = masks[self.warp] & ~(1 << self.lane) | (payload >> number & 1) << self.lane
 
     def _completed_value(self, last: int) -> int:
         bits = self.description.payload_bits
@@ -163,15 +193,18 @@ class Machine:
             return None
         active = self.active_lanes(block) >> self.lane
         if active & 1:
-            return self._emit_lane(block)
+            return self._emit_lane(block, closing=active == 1 and not self._warps_left(block))
         ids = self.vocabulary
         if active:
             return ids.id("lane", self.lane + (active & -active).bit_length() - 1)
-        if block.all_warps and self.warp + 1 < self.warps:
+        if self._warps_left(block):
             return ids.id("warp", self.warp + 1)
-        if block.branch_any and self.any_result:
+        if (block.branch_any and self.any_result) or (block.skip_idle and not self.visited):
             return self._emit_exec(block.taken)
         return ids.id("exit") if block.next_exit else self._emit_exec(block.next)
+
+    def _warps_left(self, block: Block) -> bool:
+        return bool(block.all_warps and self.warp + 1 < self.warps)
 
     def active_lanes(self, block: Block) -> int:
         """The lanes of the current warp that a block visits, as a mask."""
@@ -180,30 +213,55 @@ class Machine:
         if block.scalar:
             return 1
         active = (1 << self.description.lanes) - 1
-        for index, masks in enumerate(self.predicates):
+        for index in range(len(self.predicates)):
             if block.guard_true >> index & 1:
-                active &= masks[self.warp]
+                active &= self.holding(index)
             if block.guard_false >> index & 1:
-                active &= ~masks[self.warp]
+                active &= ~self.holding(index)
         return active
+
+    def holding(self, predicate: int) -> int:
+        """The lanes of the current warp in which a predicate holds, stored or by its bound, as a mask."""
+        stored = self.predicates[predicate][self.warp]
+        if predicate >= BOUNDS:
+            return stored
+        below = self.bounds[predicate] - self.warp * self.description.lanes
+        return stored | (1 << max(0, min(below, self.description.lanes))) - 1
 
     def _emit_exec(self, target: int) -> int | None:
         return self.vocabulary.id("exec", target) if target < self.description.rom_blocks else None
 
-    def _emit_lane(self, block: Block) -> int | None:
+    def _emit_lane(self, block: Block, closing: bool) -> int | None:
+        """The token of an active lane; `closing` says that it is the last that the block visits."""
         result = self._evaluate(block)
-        self.address = result.address
+        self.address, self.second = result.address, result.second
         if result.fault is not None:
             return self.vocabulary.id("fault", result.fault) if result.fault < len(FAULTS) else None
-        encoding = self.vocabulary.value(result.value)
+        branches = block.branch_any and (self.any_result or result.value)
+        ending = "final" if closing and block.fall and not branches else "last"
+        if block.wr_pred:
+            return None if self.parts else self.vocabulary.id(ending, self._payload(block, result.value))
+        encoding = self.vocabulary.value(result.value, ending)
         return encoding[len(self.parts)] if len(self.parts) < len(encoding) else None
+
+    def _payload(self, block: Block, value: int) -> int:
+        """The lane's stored predicates with the new one among them, and as top bit whether it is 1."""
+        vector = sum((masks[self.warp] >> self.lane & 1) << k for k, masks in enumerate(self.predicates))
+        new, bit = int(value != 0), 1 << block.dest_pred
+        return vector & ~bit | new * bit | new << self.description.payload_bits - 1
 
     def _evaluate(self, block: Block) -> Result:
         uniforms = self.uniforms
         a = self._port(block.a, block.a_thread, block.a_uniform)
         b = self._port(block.b, block.b_thread, block.b_uniform)
-        ports = Ports(a, b, uniforms[block.c % len(uniforms)], self.lane)
+        c, e = uniforms[block.c % len(uniforms)], uniforms[block.e % len(uniforms)]
+        ports = Ports(a, b, c, e, self._accumulator(block), self.lane)
         return evaluate(block, ports, self.memory)
+
+    def _accumulator(self, block: Block) -> int:
+        row = (block.dest + self.warp) % len(self.registers)
+        reads = block.dest_to_z and row < self.description.accumulator_rows
+        return self.registers[row][self.lane] if reads else 0
 
     def _port(self, number: int, thread: int, uniform: int) -> int:
         if thread:
@@ -220,5 +278,5 @@ def _decoded(row: tuple[int, ...], description: MachineDescription) -> Block | N
         return None
 
 
-_EVALUATING = frozenset(("launch", "firmware", "exec", "lane", "warp", "last"))
+_EVALUATING = frozenset(("launch", "firmware", "exec", "lane", "warp", "last", "final"))
 """Kinds of tokens after which the machine evaluates a block; after MORE it does too."""

@@ -7,25 +7,37 @@ whose lanes meet in a uniform register, or in another warp's register row, run l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qgpu.backends.machine.block import FAULTS, Block
+from qgpu.backends.machine.block import BOUNDS, FAULTS, Block
 from qgpu.backends.machine.follow import Fault, Follower
 from qgpu.backends.machine.host import Launch, Region, region_bytes
 from qgpu.backends.machine.tokens import vocabulary
 from qgpu.backends.reference.datapath import Ports, evaluate
-from qgpu.backends.reference.lanes import NO_FAULT, LanePorts, Words, lane_datapath, word
+from qgpu.backends.reference.lanes import (
+    NO_FAULT,
+    Access,
+    LaneDatapath,
+    LanePorts,
+    MemoryWords,
+    Words,
+    lane_datapath,
+    word,
+)
 from qgpu.backends.reference.machine import Machine
 from qgpu.backends.reference.run import RunawayError
 from qgpu.ir.interpreter.atomics import turns
 
 Places: TypeAlias = NDArray[np.intp]
 """Lanes of the thread block, ascending: warp * lanes + lane."""
+UNIFORM_ROUTES = ("c_to_d", "c_to_y", "c_to_z", "e_to_j", "e_to_j4", "e_to_d2")
+"""Routes of the ports that read nothing but uniform registers."""
+
 OPEN = "the machine leaves open which token follows"
 
 
@@ -94,7 +106,8 @@ class LaneMachine:
         tokens: how many tokens the reference machine would have generated since.
         registers: [row, lane]; row = register * warp_stride + warp.
         uniforms, memory: 32-bit unsigned.
-        predicates: [predicate, warp, lane].
+        predicates: [predicate, warp, lane], the stored ones.
+        bounds: of the predicates that have one.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -107,6 +120,7 @@ class LaneMachine:
         self.registers = np.array(machine.registers, np.uint32)
         self.uniforms = np.array(machine.uniforms, np.uint32)
         self.memory = np.array(machine.memory, np.uint32)
+        self.bounds = list(machine.bounds)
         bits = np.arange(description.lanes)
         self.predicates = np.array(machine.predicates, np.int64)[:, :, None] >> bits & 1 != 0
         self.open = False
@@ -139,24 +153,27 @@ class LaneMachine:
         warps = max(1, self.warps) if block.all_warps else 1
         self.block = None
         if fault == NO_FAULT:
-            self.tokens += self._count(values, visited, warps)
-            self._go_on(block, bool(values.any()))
+            self.tokens += self._count(values, visited, warps, block)
+            last_warp = int(visited[-1]) // self.description.lanes if len(visited) else -1
+            self._go_on(block, values, last_warp == warps - 1)
             return None
         lanes, place = self.description.lanes, int(visited[len(values)])
-        self.tokens += self._count(values, visited[: len(values) + 1], place // lanes + 1)
+        self.tokens += self._count(values, visited[: len(values) + 1], place // lanes + 1, block)
         if fault >= len(FAULTS):
             self.open = True
             return None
         self.tokens += 1
         return Stop(FAULTS[fault], number, *divmod(place, lanes))
 
-    def _go_on(self, block: Block, any_result: bool) -> None:
-        taken = block.branch_any and any_result
+    def _go_on(self, block: Block, values: Words, ends_active: bool) -> None:
+        """Choose the next block; `ends_active` says that the last warp had an active lane."""
+        taken = (block.branch_any and values.any()) or (block.skip_idle and not len(values))
         target = block.taken if taken else block.next
         if taken or not block.next_exit:
             self.open = target >= self.description.rom_blocks
             self.block = None if self.open else target
-        self.tokens += not self.open
+        falls = block.fall and ends_active and not taken
+        self.tokens += not (self.open or falls)
 
     def active(self, block: Block) -> Places:
         """The lanes that a block visits, in order, as warp * lanes + lane."""
@@ -168,19 +185,28 @@ class LaneMachine:
         key = (block.guard_true, block.guard_false, warps)
         if key not in self._active:
             active = np.ones((warps, self.description.lanes), np.bool_)
-            for index, holds in enumerate(self.predicates[:, :warps]):
+            for index in range(len(self.predicates)):
                 if block.guard_true >> index & 1:
-                    active &= holds
+                    active &= self._holding(index, warps)
                 if block.guard_false >> index & 1:
-                    active &= ~holds
+                    active &= ~self._holding(index, warps)
             self._active[key] = np.flatnonzero(active)
         return self._active[key]
 
-    def _count(self, values: Words, visited: Places, warps: int) -> int:
+    def _holding(self, predicate: int, warps: int) -> NDArray[np.bool_]:
+        """The threads in which a predicate holds, [warp, lane]."""
+        stored = self.predicates[predicate, :warps]
+        if predicate >= BOUNDS:
+            return stored
+        threads = np.arange(stored.size).reshape(stored.shape)
+        return stored | (threads < self.bounds[predicate])
+
+    def _count(self, values: Words, visited: Places, warps: int, block: Block) -> int:
         """Tokens of values, and of the steps over inactive lanes and to the next warp."""
         previous = np.concatenate(([-1], visited[:-1])) if len(visited) else visited
         jumps = (visited != previous + 1) & (visited % self.description.lanes != 0)
-        return self._parts(values) + int(np.count_nonzero(jumps)) + warps - 1
+        parts = len(values) if block.wr_pred else self._parts(values)
+        return parts + int(np.count_nonzero(jumps)) + warps - 1
 
     def _parts(self, values: Words) -> int:
         """Tokens of the shortest encodings of values: as many payloads as hold them as signed numbers."""
@@ -195,28 +221,47 @@ class LaneMachine:
         if len(visited) == 1 or _lanes_meet(block, self):
             return self._one_by_one(block, visited)
         datapath, fault = lane_datapath(block), NO_FAULT
-        address, faults = datapath.address(self._ports(block, visited))
-        wrong = np.flatnonzero(faults != NO_FAULT)
+        access = datapath.access(self._ports(block, visited))
+        wrong = np.flatnonzero(access.faults != NO_FAULT)
         if len(wrong):
             first = int(wrong[0])
-            fault, visited, address = int(faults[first]), visited[:first], address[:first]
-        place = (address >> 2) % np.uint32(len(self.memory))
+            fault, visited = int(access.faults[first]), visited[:first]
+        address = access.address[: len(visited)]
+        places = self._memory_places(access, len(visited))
+        if _accesses_meet(block, datapath, *places):
+            return self._one_by_one(block, visited)
         values = np.empty(len(visited), np.uint32)
-        takes_turns = datapath.reads_memory and block.wr_mem
-        for turn in turns(place) if takes_turns else (slice(None),):
-            lanes = visited[turn]
-            memory = self.memory[place[turn]] if datapath.reads_memory else None
+        for turn in _turns(block, datapath, *places):
+            lanes, first, second = visited[turn], places[0][turn], places[1][turn]
+            memory = MemoryWords(
+                self.memory[first] if datapath.reads_memory else None,
+                self.memory[second] if datapath.reads_second else None,
+            )
             values[turn] = datapath.result(self._ports(block, lanes), memory, address[turn])
-            self._commit(block, lanes, values[turn], place[turn])
+            self._commit(block, lanes, values[turn], (first, second))
         if block.wr_uni:
             self._write_uniform(block, visited, values)
         return values, fault
+
+    def _memory_places(self, access: Access, count: int) -> tuple[Words, Words]:
+        """The words of both accesses of the first `count` lanes."""
+        words = np.uint32(len(self.memory))
+        return (access.address[:count] >> 2) % words, (access.second[:count] >> 2) % words
 
     def _ports(self, block: Block, visited: Places) -> LanePorts:
         lane = (visited % self.description.lanes).astype(np.uint32)
         a = self._port(block.a, block.a_thread, block.a_uniform, visited)
         b = self._port(block.b, block.b_thread, block.b_uniform, visited)
-        return LanePorts(a, b, self._uniform(block.c), lane)
+        return LanePorts(
+            a, b, self._uniform(block.c), self._uniform(block.e), self._accumulator(block, visited), lane
+        )
+
+    def _accumulator(self, block: Block, visited: Places) -> Words:
+        if not block.dest_to_z:
+            return _NOTHING
+        places = self._places(block.dest, visited)
+        reads = places < self.description.accumulator_rows * self.description.lanes
+        return np.where(reads, self._cells[places], np.uint32(0))
 
     def _port(self, number: int, thread: int, uniform: int, visited: Places) -> Words:
         if thread:
@@ -231,7 +276,7 @@ class LaneMachine:
         number %= len(self.uniforms)
         return self.uniforms[number : number + 1]
 
-    def _commit(self, block: Block, visited: Places, values: Words, place: Words) -> None:
+    def _commit(self, block: Block, visited: Places, values: Words, places: tuple[Words, Words]) -> None:
         """Write what is not uniform; of several results to one place the last stays."""
         if block.wr_reg:
             self._cells[self._places(block.dest, visited)] = values
@@ -239,8 +284,13 @@ class LaneMachine:
             predicate = self.predicates[block.dest_pred % len(self.predicates)]
             predicate.reshape(-1)[visited] = values != 0
             self._active.clear()
+        if block.wr_bound and len(values):
+            self.bounds[block.dest_pred % BOUNDS] = int(values[-1].view(np.int32))
+            self._active.clear()
         if block.wr_mem:
-            self.memory[place] = values
+            self.memory[places[0]] = values
+        if block.wr_mem2:
+            self.memory[places[1]] = values
 
     def _write_uniform(self, block: Block, visited: Places, values: Words) -> None:
         if not len(visited):
@@ -253,19 +303,20 @@ class LaneMachine:
 
     def _one_by_one(self, block: Block, visited: Places) -> tuple[Words, int]:
         """The same, lane by lane."""
-        memory, values, fault = MemoryWords(self.memory), [], NO_FAULT
+        memory, values, fault = MemorySequence(self.memory), [], NO_FAULT
         for number in range(len(visited)):
             place = visited[number : number + 1]
             ports = self._ports(block, place)
             lane = int(place[0]) % self.description.lanes
-            numbers = Ports(int(ports.a[0]), int(ports.b[0]), int(ports.c[0]), lane)
+            words = (ports.a, ports.b, ports.c, ports.e, ports.accumulator)
+            numbers = Ports(*(int(value[0]) for value in words), lane)
             result = evaluate(block, numbers, memory)
             if result.fault is not None:
                 fault = result.fault
                 break
             values.append(result.value)
-            address = word((result.address >> 2) % len(self.memory))
-            self._commit(block, place, word(result.value), address)
+            places = word((result.address >> 2) % len(memory)), word((result.second >> 2) % len(memory))
+            self._commit(block, place, word(result.value), places)
             if block.wr_uni:
                 self._write_uniform(block, place, word(result.value))
         return np.array(values, np.uint32), fault
@@ -274,7 +325,26 @@ class LaneMachine:
 _NOTHING = word(0)
 
 
-class MemoryWords(Sequence[int]):
+def _turns(
+    block: Block, datapath: LaneDatapath, first: Words, second: Words
+) -> Iterable[slice | NDArray[np.intp]]:
+    """Groups of lanes that may go at once: those that read and write one word take turns."""
+    if datapath.reads_memory and block.wr_mem:
+        return turns(first)
+    if datapath.reads_second and block.wr_mem2:
+        return turns(second)
+    return (slice(None),)
+
+
+def _accesses_meet(block: Block, datapath: LaneDatapath, first: Words, second: Words) -> bool:
+    """Whether one access of a lane may touch a word that the other access of another lane writes."""
+    both = (datapath.reads_memory or block.wr_mem) and (datapath.reads_second or block.wr_mem2)
+    if not both or not (block.wr_mem or block.wr_mem2):
+        return False
+    return bool(np.isin(first, second).any())
+
+
+class MemorySequence(Sequence[int]):
     """Memory as a sequence of Python's integers."""
 
     def __init__(self, words: Words) -> None:
@@ -295,11 +365,9 @@ def _lanes_meet(block: Block, machine: LaneMachine) -> bool:
     """Whether a lane may read what another writes, other than through memory."""
     if block.wr_reg:
         rows, warps = machine.description.register_rows, machine.warps
-        read = [row for row, used in ((block.a, block.a_thread), (block.b, block.b_thread)) if used]
+        ports = ((block.a, block.a_thread), (block.b, block.b_thread), (block.dest, block.dest_to_z))
+        read = [row for row, used in ports if used]
         if any(0 < (block.dest - row) % rows < warps for row in read):
             return True
-    return bool(block.wr_uni and (block.a_uniform or block.b_uniform or _reads_c(block)))
-
-
-def _reads_c(block: Block) -> bool:
-    return bool(block.c_to_d or block.c_to_y or block.c_to_z)
+    reads = block.a_uniform or block.b_uniform or any(getattr(block, route) for route in UNIFORM_ROUTES)
+    return bool(block.wr_uni and reads)
