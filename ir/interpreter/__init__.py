@@ -9,9 +9,11 @@ two give the same memory.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from qgpu.ir.core.function import Function
+from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.interpreter.faults import FAULTS, Fault
 from qgpu.ir.interpreter.launch import Dim3, Launch
 
@@ -28,6 +30,7 @@ def interpret(
     shared_bytes: int = 0,
     output: Callable[[str], object] = lambda text: None,
     apart: bool = False,
+    profile: Counter[Instruction] | None = None,
 ) -> None:
     """Runs a launch. Buffers in `args` (one per pointer parameter, writable memory) are changed in place.
 
@@ -39,6 +42,8 @@ def interpret(
         output: called with the text of each printf, in order.
         apart: run each thread by itself as far as it can go, from barrier to barrier, the first thread first:
             an order that CUDA allows too, which shows where a barrier is missing. Not for lockstep.
+        profile: gets, for each instruction that ends a block, a barrier or an exchange, how many threads came
+            to it. Not for lockstep.
 
     Raises:
         Fault: the launch stopped early: an access outside its buffer or not aligned, a read of shared or
@@ -46,6 +51,7 @@ def interpret(
             more than `max_steps` instructions, and, for defects of passes, an undefined value or a uniform
             branch that is none. Buffers hold what was written before the instruction.
         TypeError: a buffer for a number or the reverse.
-        ValueError: not as many arguments as parameters, or buffers that overlap and are not the same.
+        ValueError: not as many arguments as parameters, buffers that overlap and are not the same, or a
+            profile of a linearised function.
     """
-    Launch(function, args, grid, block, warp_size, max_steps, shared_bytes, output, apart).run()
+    Launch(function, args, grid, block, warp_size, max_steps, shared_bytes, output, apart, profile).run()

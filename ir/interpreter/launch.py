@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any
@@ -43,7 +43,10 @@ class Launch:
         shared_bytes: int,
         output: Callable[[str], object],
         apart: bool = False,
+        profile: Counter[Instruction] | None = None,
     ) -> None:
+        if profile is not None and function.linearised:
+            raise ValueError("a linearised function has no threads to count")
         if not 1 <= warp_size <= MAX_WARP:
             raise ValueError(f"warps of {warp_size} lanes; they have 1 to {MAX_WARP}")
         self.function = function
@@ -53,6 +56,7 @@ class Launch:
         self.steps_left = max_steps
         self.output = output
         self.apart = apart
+        self.profile = profile
         self.threads = np.arange(block[0] * block[1] * block[2])
         self.program = decoded(function)
         self.arrays: dict[str, int] = {}
@@ -142,7 +146,7 @@ class Launch:
             if isinstance(self.program, LockstepProgram):
                 Lockstep(self.program, frame, self.spend).run()
             else:
-                Threads(self.program, frame, self.spend, self.apart).run()
+                Threads(self.program, frame, self.spend, self.apart, self.profile).run()
         except Fault as fault:
             fault.thread_block = ctaid
             raise

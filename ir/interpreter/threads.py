@@ -7,6 +7,7 @@ one piece; blocks are cut into segments at barriers and exchanges.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -68,9 +69,11 @@ class Threads:
         frame: Frame,
         spend: Callable[[int, Instruction], None],
         apart: bool = False,
+        profile: Counter[Instruction] | None = None,
     ) -> None:
         self.program = program
         self.apart = apart
+        self.profile = profile
         self.frame = frame
         self.spend = spend
         self.alive = np.ones(frame.count, np.bool_)
@@ -91,6 +94,8 @@ class Threads:
             active = self.active(lanes)
             for step in segment.steps:
                 step(frame, active)
+            if self.profile is not None:
+                self.profile[segment.instruction] += len(lanes)
             segment.end(self, lanes)
 
     def _first_thread(self) -> tuple[int, Numbers]:

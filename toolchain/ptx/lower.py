@@ -56,14 +56,20 @@ def lower_module(
     if module.address_size != _ADDRESS_BITS:
         raise failure(f"addresses of {module.address_size} bits are not supported", file=source.name)
     places = Places(source, cuda, module.files)
+    outer = module_scope(module)
+    routines = Routines(module, outer, places)
+    entries = [entry for entry in module.entries if kernels is None or entry.name in kernels]
+    return Module([_lower_entry(entry, outer, routines, places) for entry in entries])
+
+
+def module_scope(module: ast.Module) -> Scope:
+    """What names mean outside of functions."""
     outer = Scope(meanings={RESERVED.name: RESERVED})
     outer.meanings.update({variable.name: variable for variable in module.variables})
     for item in module.items:
         if isinstance(item, ast.Registers):
             outer.declare(item)
-    routines = Routines(module, outer, places)
-    entries = [entry for entry in module.entries if kernels is None or entry.name in kernels]
-    return Module([_lower_entry(entry, outer, routines, places) for entry in entries])
+    return outer
 
 
 @dataclass(frozen=True)

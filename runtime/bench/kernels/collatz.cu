@@ -1,0 +1,1 @@
+../../../examples/collatz.cu
