@@ -219,8 +219,6 @@ class _Operands:
             (block.i_to_k and block.a_to_i, unscaled),
             (block.i_to_k and block.a_to_i4, scaled),
             (block.i_to_k and block.lane_to_i4, "lane*4"),
-            (block.b_to_k, self.b),
-            (block.b_to_k4, f"{self.b}*4"),
             (block.imm_to_k, self.imm),
         )
         terms = [self.e] if block.e_to_d2 else []

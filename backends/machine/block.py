@@ -76,8 +76,6 @@ def block_fields(machine: MachineDescription) -> tuple[Field, ...]:
         Field("b", register, "port B: register row of warp 0, or uniform register"),
         Field("b_thread", flag, "port B reads a thread register"),
         Field("b_uniform", flag, "port B reads a uniform register"),
-        Field("b_to_k", flag, "port B gives K, in bytes"),
-        Field("b_to_k4", flag, "port B gives K, in words"),
         Field("b_to_y", flag, "port B gives Y"),
         Field("b_to_z", flag, "port B gives Z"),
         Field("c", uniform, "port C: uniform register"),
@@ -153,8 +151,6 @@ class Block:
     b: int = 0
     b_thread: int = 0
     b_uniform: int = 0
-    b_to_k: int = 0
-    b_to_k4: int = 0
     b_to_y: int = 0
     b_to_z: int = 0
     c: int = 0
@@ -220,7 +216,7 @@ EXCLUSIVE_ROUTES: dict[str, tuple[str, ...]] = {
     "B": ("b_thread", "b_uniform"),
     "I": ("a_to_i", "a_to_i4", "lane_to_i4"),
     "J": ("e_to_j", "e_to_j4", "imm_to_j"),
-    "K": ("i_to_k", "b_to_k", "b_to_k4", "imm_to_k"),
+    "K": ("i_to_k", "imm_to_k"),
     "D": ("a_to_d", "c_to_d"),
     "X": ("a_to_x", "imm_to_x", "m_to_x", "m_sub_to_x"),
     "Y": ("b_to_y", "c_to_y", "imm_to_y", "one_to_y", "ones_to_y", "m_to_y"),

@@ -82,10 +82,6 @@ def _displacement(block: Block, ports: Ports) -> int:
 def _second_index(block: Block, ports: Ports, i: int) -> int:
     if block.i_to_k:
         return i
-    if block.b_to_k:
-        return ports.b
-    if block.b_to_k4:
-        return ports.b << 2 & WORD
     return block.imm if block.imm_to_k else 0
 
 
@@ -99,8 +95,7 @@ def _fault(block: Block, ports: Ports, offset: int, size: int) -> int | None:
 
 def _second_fault(block: Block, ports: Ports, k: int, size: int) -> int | None:
     """The fault of the checked second access, of a word `k` bytes in a buffer of `size` bytes, or None."""
-    strays = bool(block.b_to_k or block.b_to_k4) and _strays(ports.b)
-    if strays or (block.i_to_k and _index_strays(block, ports)) or k | 3 >= size:
+    if (block.i_to_k and _index_strays(block, ports)) or k | 3 >= size:
         return OUT_OF_BOUNDS
     return MISALIGNED if k & 3 else None
 

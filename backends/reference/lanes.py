@@ -132,10 +132,6 @@ def _displacement(block: Block, ports: LanePorts, immediate: Words) -> Words:
 def _second_index(block: Block, ports: LanePorts, index: Words, immediate: Words) -> Words:
     if block.i_to_k:
         return index
-    if block.b_to_k:
-        return ports.b
-    if block.b_to_k4:
-        return ports.b << 2
     return immediate if block.imm_to_k else _ZERO
 
 
@@ -152,8 +148,6 @@ def _second_faults(block: Block, ports: LanePorts, k: Words, size: Words) -> NDA
     outside = (k | 3) >= size
     if block.i_to_k:
         outside = outside | _index_strays(block, ports)
-    if block.b_to_k or block.b_to_k4:
-        outside = outside | _strays(ports.b)
     misaligned = np.where(k & 3 != 0, MISALIGNED, NO_FAULT)
     return np.where(outside, OUT_OF_BOUNDS, misaligned)
 
