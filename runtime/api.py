@@ -6,7 +6,7 @@ import operator
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from qgpu.runtime.launch import MAX_TOKENS, Outcome, run
 from qgpu.runtime.programs import SUFFIX, choose_kernel, open_program
 from qgpu.runtime.vector import run_vector
 from qgpu.toolchain.compile import LANGUAGES, CompileOptions, compile_source
+
+if TYPE_CHECKING:
+    from qgpu.runtime.verify import Verifier
 
 Size = int | Sequence[int]
 
@@ -61,9 +64,10 @@ def compile(
         source: a path (with one of the toolchain's suffixes or `.qbin`), or the text of a source.
         kernel: its plain or full name; None if there is one alone.
         machine: what to compile for: a built-in name, a description's file, or a description.
-        backend: `weights`, `sparse`, `reference`, or `vector`, which runs all lanes at once, without tokens.
+        backend: `weights`, `sparse`, `reference`, `verify` (the model checks the reference's tokens in
+            chunks), or `vector`, which runs all lanes at once, without tokens.
         language: of a text: `cu`, `ptx` or `ir`.
-        engine_options: `model`, `dtype`, `device`, as in `make_engine`.
+        engine_options: `model`, `dtype`, `device`, as in `make_engine`; `chunk` for `verify`.
 
     Raises:
         DiagnosticError: the source is at fault.
@@ -98,6 +102,7 @@ class CompiledKernel:
         self._backend = backend
         self._options = options
         self._engine: Engine | None = None
+        self._verifier: Verifier | None = None
 
     def __getitem__(self, sizes: tuple[Size, Size] | tuple[Size, Size, int]) -> ConfiguredKernel:
         """`kernel[grid, block]` or `kernel[grid, block, shared_bytes]`; sizes are numbers or (x, y, z)."""
@@ -110,7 +115,16 @@ class CompiledKernel:
             if check:
                 raise ArgumentError("backend 'vector' has no tokens to check")
             return run_vector(launch, limit)
+        if self._backend == "verify":
+            return self._verify(launch, limit)
         return run(launch, self.engine(), check, limit)
+
+    def _verify(self, launch: Launch, limit: int) -> Outcome:
+        from qgpu.runtime.verify import open_verifier, verify
+
+        if self._verifier is None:
+            self._verifier = open_verifier(self.program.machine, **self._options)
+        return verify(launch, self._verifier, limit).outcome
 
     def engine(self) -> Engine:
         """The engine that runs it, made at the first launch."""

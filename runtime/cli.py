@@ -36,12 +36,19 @@ from qgpu.runtime.checkpoints import (
     machine_difference,
 )
 from qgpu.runtime.coverage_command import coverage_command
-from qgpu.runtime.engine import EngineError
+from qgpu.runtime.engine import PREFILL_CHUNK, EngineError
 from qgpu.runtime.engines import BACKENDS, ENGINES, make_engine
 from qgpu.runtime.launch import MAX_TOKENS, DifferenceError, Outcome, run
 from qgpu.runtime.programs import choose_kernel, open_ir, open_program
 from qgpu.runtime.progress import progress
-from qgpu.runtime.results import argument_lines, fault_diagnostic, outcome_object, step_line, summary
+from qgpu.runtime.results import (
+    argument_lines,
+    fault_diagnostic,
+    outcome_object,
+    step_line,
+    summary,
+    verification_line,
+)
 from qgpu.runtime.structures import Structure, parse_given, spread
 from qgpu.runtime.token_file import check_tokens_file, emit_tokens
 from qgpu.toolchain.diagnostics import failure, reporting
@@ -97,6 +104,7 @@ class _Engine:
     model: str | None
     dtype: str
     device: str
+    chunk: int
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -146,7 +154,15 @@ def objdump_command(file: str) -> None:
     type=click.Choice(["cpu", "cuda", "mps"]),
     default="cpu",
     show_default=True,
-    help="For weights.",
+    help="For weights and verify.",
+)
+@click.option(
+    "--chunk",
+    type=click.IntRange(1),
+    default=PREFILL_CHUNK,
+    show_default=True,
+    metavar="TOKENS",
+    help="For verify: tokens of a forward pass.",
 )
 @click.option(
     "--check", is_flag=True, help="Compare every token and buffer with the reference interpreter's."
@@ -174,6 +190,7 @@ def run_command(
     machine: str | None,
     dtype: str,
     device: str,
+    chunk: int,
     check: bool,
     trace: bool,
     as_json: bool,
@@ -200,17 +217,17 @@ def run_command(
         if tokens_file is not None:
             emit_tokens(launch, arguments, max_tokens, model, tokens_file)
             return
-        outcome = _run(launch, _Engine(backend, model, dtype, device), check, max_tokens, trace)
+        outcome = _run(launch, _Engine(backend, model, dtype, device, chunk), check, max_tokens, trace)
         _print(outcome, chosen, arguments, as_json)
 
 
 def _check_usage(backend: str, check: bool, trace: bool, model: str | None, dtype: str) -> None:
     """Refuse options that say nothing about the back end chosen."""
-    if backend == "reference" and check:
+    if backend in ("reference", "verify") and check:
         raise click.UsageError(
-            "--check compares with the reference; it says nothing about --backend reference."
+            f"--check compares with the reference; it says nothing about --backend {backend}."
         )
-    if backend not in ENGINES and (check or trace or model is not None):
+    if backend not in (*ENGINES, "verify") and (check or trace or model is not None):
         raise click.UsageError(
             f"--backend {backend} has neither tokens nor a model: leave out --check, --trace and --model."
         )
@@ -279,9 +296,22 @@ def _run(launch: Launch, wanted: _Engine, check: bool, limit: int, trace: bool) 
         from qgpu.runtime.vector import run_vector
 
         return run_vector(launch, limit)
+    if wanted.backend == "verify":
+        return _verify(launch, wanted, limit, trace)
     engine = make_engine(wanted.backend, launch.machine, wanted.model, wanted.dtype, wanted.device)
     with progress(len(launch.prompt), _tracer(launch.kernel) if trace else None) as watch:
         return run(launch, engine, check, limit, watch)
+
+
+def _verify(launch: Launch, wanted: _Engine, limit: int, trace: bool) -> Outcome:
+    """Check the reference's tokens with the stock model, and say what was found beyond them."""
+    from qgpu.runtime.verify import open_verifier, verify
+
+    verifier = open_verifier(launch.machine, wanted.model, wanted.dtype, wanted.device, wanted.chunk)
+    with progress(len(launch.prompt), _tracer(launch.kernel) if trace else None) as watch:
+        verification = verify(launch, verifier, limit, watch)
+    click.echo(verification_line(verification), err=True)
+    return verification.outcome
 
 
 def _tracer(kernel: Kernel):

@@ -11,6 +11,10 @@ Progress = Callable[[int], None]
 """Called with the number of tokens taken since the last call."""
 
 
+PREFILL_CHUNK = 512
+"""Tokens of one forward pass over many; the delta rule itself works in chunks of 64."""
+
+
 class Engine(Protocol):
     """A model, or the machine itself, as a launch sees it."""
 

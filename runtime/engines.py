@@ -15,8 +15,12 @@ ENGINES = {
 }
 """What takes tokens and says which comes next."""
 
+FAST_ENGINE = "sparse"
+"""The engine that others are held against: it computes the same as the stock model, much faster."""
+
 BACKENDS = {
     **ENGINES,
+    "verify": "the reference interpreter, whose tokens the stock transformer then checks in chunks",
     "vector": "the machine code, for all lanes at once and without tokens",
     "ir": "the kernel before it is compiled for a machine",
 }

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qgpu.backends.machine.follow import Fault, Step
 from qgpu.backends.machine.program import Kernel, Parameter
 from qgpu.runtime.arguments import Argument, argument_values
 from qgpu.runtime.launch import Outcome
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, note
+
+if TYPE_CHECKING:
+    from qgpu.runtime.verify import Verification
 
 _MEANINGS = {
     "out-of-bounds": "access outside its buffer",
@@ -72,6 +75,17 @@ def summary(outcome: Outcome) -> str:
     ]
     if outcome.checked:
         parts.append("every token equal to the reference")
+    return ", ".join(parts)
+
+
+def verification_line(verification: Verification) -> str:
+    """One line on what the stock model was found to agree with."""
+    state = verification.state
+    parts = [
+        f"the stock model's argmax is each of {verification.answers} tokens",
+        "final state not compared: the engine computes in float32" if state is None else str(state),
+        f"{verification.reference_seconds:.1f} s to propose, {verification.model_seconds:.1f} s to check",
+    ]
     return ", ".join(parts)
 
 

@@ -8,10 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from qgpu.runtime.engine import EngineError, Progress
-
-PREFILL_CHUNK = 512
-"""Tokens of one forward pass over a prompt; the delta rule itself works in chunks of 64."""
+from qgpu.runtime.engine import PREFILL_CHUNK, EngineError, Progress
 
 
 class StockEngine:

@@ -32,6 +32,6 @@ def block_sizes(source: Source, kernel: str) -> list[int]:
 
 
 def _size(block: Block) -> int:
-    """The instructions of a block; what closes it may be one that stands, bare, in the guarded block after."""
+    """A block's instructions; where a guarded one closes it, that stands, bare, in the block after it."""
     closing = block.closing
     return len(block.sites) + (closing is not None and closing.instruction.opcode in _TRANSFERS)

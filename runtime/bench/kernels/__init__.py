@@ -1,0 +1,1 @@
+"""CUDA sources that benchmarks launch: links to those of examples/."""
