@@ -25,18 +25,30 @@ from qgpu.backends.transformer.circuit import (
 )
 from qgpu.backends.transformer.evaluate import EvaluationError, Evaluator
 from qgpu.backends.transformer.schedule import schedule
-from qgpu.backends.transformer.units.arithmetic import add_columns, add_counts, multiply_add, population_count
+from qgpu.backends.transformer.units.arithmetic import (
+    add_columns,
+    add_counts,
+    look_ahead,
+    population_count,
+    product_digits,
+    sum_digits,
+)
+from qgpu.backends.transformer.units.leading import count_leading_zeros, leading_one, reciprocal
 from qgpu.backends.transformer.units.logic import (
     Relation,
+    Shifter,
     add_relation,
     bitwise,
     choose,
     compare_digits,
-    decode_amount,
     flip_sign,
     merge_bytes,
+    permute_bytes,
+    reverse,
     shift_left,
+    shift_pair,
     shift_right,
+    step,
 )
 
 WORD = 0xFFFFFFFF
@@ -101,25 +113,76 @@ def test_addition(width: int) -> None:
     assert bench.run("r", width) == [(a + b) & mask for a, b in zip(X, Y, strict=True)]
 
 
-def test_addition_of_three() -> None:
+@pytest.mark.parametrize("highest", [2, 3, 4, 5])
+def test_addition_of_several_in_two_layers(highest: int) -> None:
     bench = Bench(len(X))
-    columns = [a.form() + b + c for a, b, c in zip(*three(bench), strict=True)]
-    add_counts(bench.circuit, "add", columns, [3] * 32, bench.circuit.bus("r", 32))
-    assert bench.run("r", 32) == [(a + b + c) & WORD for a, b, c in zip(X, Y, Z, strict=True)]
+    numbers = [shuffled(words(200, seed), seed) for seed in range(highest)]
+    buses = [bench.bus(f"n{k}", values, 32) for k, values in enumerate(numbers)]
+    columns = [sum(bits[1:], bits[0].form()) for bits in zip(*buses, strict=True)]
+    add_counts(bench.circuit, "add", columns, [highest] * 32, bench.circuit.bus("r", 32))
+    assert schedule(bench.circuit, SHAPE).layers <= 3  # one of them is the full attention
+    assert bench.run("r", 32) == [sum(row) & WORD for row in zip(*numbers, strict=True)]
 
 
-def test_multiplication_exhaustively_over_five_bits() -> None:
-    cases = [(a, b, c) for a in range(32) for b in range(32) for c in (0, 1, 30, 31)]
+def test_columns_too_high_are_an_error() -> None:
+    bench = Bench(1)
+    with pytest.raises(ValueError, match="add: a column of 6"):
+        add_counts(bench.circuit, "add", [0], [6], bench.circuit.bus("r", 1))
+
+
+def test_one_of_two_sums() -> None:
+    bench = Bench(len(X))
+    x, y, z = three(bench)
+    chosen = z[0]
+    first = [a.form() + b for a, b in zip(x, y, strict=True)]
+    second = [a.form() * 2 for a in y]
+    digits = sum_digits(bench.circuit, "add", [(first, chosen), (second, 1 - chosen.form())])
+    look_ahead(bench.circuit, digits, bench.circuit.bus("r", 32))
+    cases = zip(X, Y, Z, strict=True)
+    assert bench.run("r", 32) == [(a + b if c & 1 else 2 * b) & WORD for a, b, c in cases]
+
+
+@pytest.mark.parametrize("is_signed", [0, 1])
+def test_multiplication_exhaustively_over_four_bits(is_signed: int) -> None:
+    cases = [(a, b, c) for a in range(16) for b in range(16) for c in (0, 1, 14, 15)]
     bench = Bench(len(cases))
-    x, y, z = (bench.bus(name, [case[i] for case in cases], 5) for i, name in enumerate("xyz"))
-    multiply_add(bench.circuit, x, y, z, bench.circuit.bus("r", 5), 1)
-    assert bench.run("r", 5) == [(a * b + c) % 32 for a, b, c in cases]
+    circuit = bench.circuit
+    x, y, z = (bench.bus(name, [case[i] for case in cases], 4) for i, name in enumerate("xyz"))
+    digits = product_digits(circuit, x, y, z, 1, is_signed)
+    look_ahead(circuit, digits, circuit.bus("low", 4))
+    assert bench.run("low", 4) == [(a * b + c) % 16 for a, b, c in cases]
 
 
-def test_multiplication() -> None:
+@pytest.mark.parametrize("is_signed", [0, 1])
+def test_high_products_exhaustively_over_four_bits(is_signed: int) -> None:
+    cases = [(a, b, c) for a in range(16) for b in range(16) for c in (0, 1, 14, 15)]
+    bench = Bench(len(cases))
+    circuit = bench.circuit
+    x, y, z = (bench.bus(name, [case[i] for case in cases], 4) for i, name in enumerate("xyz"))
+    digits = product_digits(circuit, x, y, z, 0, is_signed)
+    look_ahead(circuit, digits, circuit.bus("high", 4), first=len(digits) // 2)
+
+    def expected(a: int, b: int, c: int) -> int:
+        a, b = ((v - 16 if is_signed and v > 7 else v) for v in (a, b))
+        return (a * b >> 4) + c & 15
+
+    assert bench.run("high", 4) == [expected(*case) for case in cases]
+
+
+@pytest.mark.parametrize("is_signed", [0, 1])
+def test_multiplication_in_four_layers(is_signed: int) -> None:
     bench = Bench(len(X))
-    multiply_add(bench.circuit, *three(bench), bench.circuit.bus("r", 32), 1)
-    assert bench.run("r", 32) == [(a * b + c) & WORD for a, b, c in zip(X, Y, Z, strict=True)]
+    circuit, (x, y, z) = bench.circuit, three(bench)
+    low = bench.bus("is_low", [k & 1 for k in range(len(X))], 1)[0]
+    digits = product_digits(circuit, x, y, z, low, is_signed)
+    look_ahead(circuit, digits, circuit.bus("low", 32), low)
+    look_ahead(circuit, digits, circuit.bus("high", 32), 1 - low.form(), len(digits) // 2)
+    assert schedule(circuit, SHAPE).layers <= 5  # one of them is the full attention
+    cases = list(zip(X, Y, Z, strict=True))
+    view = signed if is_signed else (lambda value: value)
+    assert bench.run("low", 32) == [(a * b + c & WORD) * (k & 1) for k, (a, b, c) in enumerate(cases)]
+    products = [(view(a) * view(b) >> 32) + c & WORD for a, b, c in cases]
+    assert bench.run("high", 32) == [high * (1 - (k & 1)) for k, high in enumerate(products)]
 
 
 @pytest.mark.parametrize("lut", [0x80, 0xFE, 0x96, 0xE8, 0x1B, 0x00, 0xFF])
@@ -139,18 +202,26 @@ AMOUNTS = [*range(40), 63, 64, 65, 1 << 5, 1 << 31, WORD] * 4
 SHIFTED = words(len(AMOUNTS), 7)
 
 
-@pytest.mark.parametrize("is_signed", [0, 1])
-def test_shifts(is_signed: int) -> None:
+@pytest.mark.parametrize("kind", ["shl", "shr", "signed shr", "shf"])
+def test_shifts(kind: str) -> None:
     bench = Bench(len(AMOUNTS))
     circuit = bench.circuit
-    x, y = bench.bus("x", SHIFTED, 32), bench.bus("y", AMOUNTS, 32)
-    amount = decode_amount(circuit, y)
-    shift_left(circuit, x, amount, circuit.bus("left", 32), 1)
-    shift_right(circuit, x, amount, is_signed, circuit.bus("right", 32), 1)
-    cases = list(zip(SHIFTED, AMOUNTS, strict=True))
-    assert bench.run("left", 32) == [(a << n & WORD) if n < 32 else 0 for a, n in cases]
-    values = [(signed(a) if is_signed else a, min(n, 32)) for a, n in cases]
-    assert bench.run("right", 32) == [(a >> n) & WORD for a, n in values]
+    x, y, z = (
+        bench.bus(n, values, 32) for n, values in (("x", SHIFTED), ("y", AMOUNTS), ("z", AMOUNTS[::-1]))
+    )
+    shifter, r = Shifter(circuit, y, int(kind == "shl")), circuit.bus("r", 32)
+    shift_left(shifter, x, int(kind == "shl"))
+    shift_right(shifter, x, int(kind == "signed shr"), r, int(kind.endswith("shr")))
+    shift_pair(shifter, x, z, r, int(kind == "shf"))
+    shifter.finish(r)
+    expected: dict[str, Callable[[int, int, int], int]] = {
+        "shl": lambda a, n, above: a << n if n < 32 else 0,
+        "shr": lambda a, n, above: a >> min(n, 32),
+        "signed shr": lambda a, n, above: signed(a) >> min(n, 32),
+        "shf": lambda a, n, above: (above << 32 | a) >> min(n, 32),
+    }
+    cases = zip(SHIFTED, AMOUNTS, AMOUNTS[::-1], strict=True)
+    assert bench.run("r", 32) == [expected[kind](*case) & WORD for case in cases]
 
 
 RELATIONS: dict[str, tuple[tuple[int, int, int], Callable[[int, int], bool]]] = {
@@ -201,18 +272,81 @@ def test_merging(size: int) -> None:
     assert bench.run("r", 32) == [expected(*case) for case in zip(X, Y, Z, strict=True)]
 
 
+def test_permutation() -> None:
+    bench = Bench(len(X))
+    x, y, z = three(bench)
+    permute_bytes(bench.circuit, x, y, z, bench.circuit.bus("r", 32), 1)
+
+    def expected(low: int, high: int, selector: int) -> int:
+        data, taken = (high << 32 | low).to_bytes(8, "little"), bytearray()
+        for place in range(4):
+            byte = data[selector >> 4 * place & 7]
+            taken.append(byte if not selector >> 4 * place & 8 else 255 if byte > 127 else 0)
+        return int.from_bytes(taken, "little")
+
+    assert bench.run("r", 32) == [expected(*case) for case in zip(X, Y, Z, strict=True)]
+
+
+@pytest.mark.parametrize("up", [False, True])
+def test_steps(up: bool) -> None:
+    near = [*X, *((value + delta) & WORD for value in CORNERS for delta in (0, 1, -1))]
+    bench = Bench(len(near))
+    z, condition = bench.bus("z", near, 32), bench.bus("c", [v // 2 & 1 for v in near], 1)[0]
+    step(bench.circuit, z, condition, up, bench.circuit.bus("r", 32), 1)
+    sign = 1 if up else -1
+    assert bench.run("r", 32) == [(value + sign * (value // 2 & 1)) & WORD for value in near]
+
+
+LENGTHS = [0, *(1 << k for k in range(32)), *(WORD >> k for k in range(32)), *X]
+
+
+def test_leading_zeros_and_reversal() -> None:
+    bench = Bench(len(LENGTHS))
+    circuit, x = bench.circuit, bench.bus("x", LENGTHS, 32)
+    count_leading_zeros(circuit, leading_one(circuit, x), circuit.bus("zeros", 6), 1)
+    reverse(circuit, x, circuit.bus("reversed", 32), 1)
+    assert bench.run("zeros", 6) == [32 - value.bit_length() for value in LENGTHS]
+    assert bench.run("reversed", 32) == [int(f"{value:032b}"[::-1], 2) for value in LENGTHS]
+
+
+def test_reciprocals() -> None:
+    cases = [*LENGTHS, *range(256, 600)]
+    bench = Bench(len(cases))
+    circuit, x = bench.circuit, bench.bus("x", cases, 32)
+    reciprocal(circuit, x, leading_one(circuit, x), circuit.bus("r", 32), 1)
+    for value, got in zip(cases, bench.run("r", 32), strict=True):
+        if value == 0:
+            assert got == WORD
+            continue
+        exact = 2**32 / value
+        assert exact * (1 - 1 / 128) - 1 < got <= exact
+
+
 def test_a_unit_that_is_off_adds_nothing() -> None:
     bench = Bench(len(X))
     circuit, (x, y, z) = bench.circuit, three(bench)
     r = circuit.bus("r", 32)
-    amount = decode_amount(circuit, y)
-    multiply_add(circuit, x, y, z, r, 0)
+    digits, shifter, leading = (
+        product_digits(circuit, x, y, z, 0, 0),
+        Shifter(circuit, y, 0),
+        leading_one(circuit, x),
+    )
+    look_ahead(circuit, digits, r, 0)
+    look_ahead(circuit, digits, r, 0, len(digits) // 2)
     bitwise(circuit, (x, y, z), [1] * 8, r, 0)
-    shift_left(circuit, x, amount, r, 0)
-    shift_right(circuit, x, amount, 1, r, 0)
+    shift_left(shifter, x, 0)
+    shift_right(shifter, x, 1, r, 0)
+    shift_pair(shifter, x, z, r, 0)
+    shifter.finish(r)
     choose(circuit, x, y, z[0], r, 0)
     merge_bytes(circuit, x, y, (z[0], z[1]), (1, 0), r, 0)
+    permute_bytes(circuit, x, y, z, r, 0)
+    step(circuit, z, x[0], True, r, 0)
+    step(circuit, z, x[0], False, r, 0)
     population_count(circuit, x, r, 0)
+    count_leading_zeros(circuit, leading, r, 0)
+    reverse(circuit, x, r, 0)
+    reciprocal(circuit, x, leading, r, 0)
     assert bench.run("r", 32) == [0] * len(X)
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from qgpu.backends.machine.block import FAULTS, INDEX_BITS, Block
+from qgpu.backends.machine.block import (
+    FAULTS,
+    INDEX_BITS,
+    RECIPROCAL_BITS,
+    RECIPROCAL_INDEX_BITS,
+    RECIPROCALS,
+    Block,
+)
 from qgpu.backends.machine.description import BUFFER_ALIGN_WORDS, DESCRIPTOR_BASE_BITS
 
 WORD = 0xFFFFFFFF
@@ -189,8 +196,26 @@ def _holds(block: Block, x: int, y: int) -> bool:
     return bool(block.cond_lt if x < y else block.cond_eq if x == y else block.cond_gt)
 
 
+def _mulhi(block: Block, x: int, y: int, z: int, address: int) -> int:
+    if block.signed:
+        x, y = signed(x), signed(y)
+    return (x * y >> 32) + z & WORD
+
+
+def _shf(block: Block, x: int, y: int, z: int, address: int) -> int:
+    return (z << 32 | x) >> min(y, 32) & WORD
+
+
 def _cmp(block: Block, x: int, y: int, z: int, address: int) -> int:
-    return int(_holds(block, x, y))
+    return z + _holds(block, x, y) & WORD
+
+
+def _cmpn(block: Block, x: int, y: int, z: int, address: int) -> int:
+    return z - _holds(block, x, y) & WORD
+
+
+def _lex(block: Block, x: int, y: int, z: int, address: int) -> int:
+    return z & 1 if x == y else int(_holds(block, x, y))
 
 
 def _pick(block: Block, x: int, y: int, z: int, address: int) -> int:
@@ -210,15 +235,49 @@ def _popc(block: Block, x: int, y: int, z: int, address: int) -> int:
     return x.bit_count()
 
 
+def _prmt(block: Block, x: int, y: int, z: int, address: int) -> int:
+    pair, result = y << 32 | x, 0
+    for place in range(4):
+        digit = z >> 4 * place
+        byte = pair >> 8 * (digit & 7) & 0xFF
+        result |= ((0xFF if byte >> 7 else 0) if digit & 8 else byte) << 8 * place
+    return result
+
+
+def _clz(block: Block, x: int, y: int, z: int, address: int) -> int:
+    return 32 - x.bit_length()
+
+
+def _brev(block: Block, x: int, y: int, z: int, address: int) -> int:
+    return int(f"{x:032b}"[::-1], 2)
+
+
+def _rcp(block: Block, x: int, y: int, z: int, address: int) -> int:
+    if x == 0:
+        return WORD
+    zeros = 32 - x.bit_length()
+    index = x << zeros + 1 & WORD
+    entry = RECIPROCALS[index >> 32 - RECIPROCAL_INDEX_BITS]
+    return entry << zeros + 1 >> RECIPROCAL_BITS
+
+
 OPERATIONS: dict[str, Callable[[Block, int, int, int, int], int]] = {
     "mad": _mad,
+    "mulhi": _mulhi,
     "lop3": _lop3,
     "shl": _shl,
     "shr": _shr,
+    "shf": _shf,
     "cmp": _cmp,
+    "cmpn": _cmpn,
+    "lex": _lex,
     "pick": _pick,
     "select": _select,
     "merge": _merge,
+    "prmt": _prmt,
     "popc": _popc,
+    "clz": _clz,
+    "brev": _brev,
+    "rcp": _rcp,
 }
 """R of every operation, from the block, X, Y, Z and the byte address."""

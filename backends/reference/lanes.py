@@ -14,7 +14,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from qgpu.backends.machine.block import INDEX_BITS, Block
+from qgpu.backends.machine.block import (
+    INDEX_BITS,
+    RECIPROCAL_BITS,
+    RECIPROCAL_INDEX_BITS,
+    RECIPROCALS,
+    Block,
+)
 from qgpu.backends.machine.description import BUFFER_ALIGN_WORDS, DESCRIPTOR_BASE_BITS
 from qgpu.backends.reference.datapath import MISALIGNED, OUT_OF_BOUNDS
 
@@ -288,9 +294,36 @@ def _holds(block: Block) -> Callable[[Words, Words], NDArray[np.bool_]]:
     return relation
 
 
+def _mulhi(block: Block) -> Operation:
+    kind = np.int64 if block.signed else np.uint64
+
+    def wide(value: Words) -> NDArray[Any]:
+        return value.view(np.int32).astype(kind) if block.signed else value.astype(kind)
+
+    return lambda x, y, z, address: (wide(x) * wide(y) >> kind(32)).astype(np.uint32) + z
+
+
+def _shf(block: Block) -> Operation:
+    def run(x: Words, y: Words, z: Words, address: Words) -> Words:
+        pair = z.astype(np.uint64) << np.uint64(32) | x
+        return (pair >> np.minimum(y, 32).astype(np.uint64)).astype(np.uint32)
+
+    return run
+
+
 def _cmp(block: Block) -> Operation:
     holds = _holds(block)
-    return lambda x, y, z, address: holds(x, y).astype(np.uint32)
+    return lambda x, y, z, address: z + holds(x, y).astype(np.uint32)
+
+
+def _cmpn(block: Block) -> Operation:
+    holds = _holds(block)
+    return lambda x, y, z, address: z - holds(x, y).astype(np.uint32)
+
+
+def _lex(block: Block) -> Operation:
+    holds = _holds(block)
+    return lambda x, y, z, address: np.where(x == y, z & 1, holds(x, y)).astype(np.uint32)
 
 
 def _pick(block: Block) -> Operation:
@@ -314,15 +347,83 @@ def _popc(block: Block) -> Operation:
     return lambda x, y, z, address: np.bitwise_count(x).astype(np.uint32)
 
 
+def _prmt(block: Block) -> Operation:
+    def run(x: Words, y: Words, z: Words, address: Words) -> Words:
+        pair = y.astype(np.uint64) << np.uint64(32) | x
+        result: Words = _ZERO
+        for place in range(4):
+            digit = z >> np.uint32(4 * place)
+            byte = (pair >> (8 * (digit & 7)).astype(np.uint64)).astype(np.uint32) & 0xFF
+            spread = np.where(digit & 8, np.where(byte & 0x80, 0xFF, 0), byte).astype(np.uint32)
+            result = result | spread << np.uint32(8 * place)
+        return result
+
+    return run
+
+
+def _zeros_above(x: Words) -> Words:
+    """Zero bits above the highest one bit: those of the word with all bits below that one set."""
+    for shift in (1, 2, 4, 8, 16):
+        x = x | x >> np.uint32(shift)
+    return np.bitwise_count(~x).astype(np.uint32)
+
+
+def _clz(block: Block) -> Operation:
+    return lambda x, y, z, address: _zeros_above(x)
+
+
+def _brev(block: Block) -> Operation:
+    def run(x: Words, y: Words, z: Words, address: Words) -> Words:
+        for shift, lower in _HALVES:
+            x = (x & lower) << shift | x >> shift & lower
+        return x
+
+    return run
+
+
+_HALVES = tuple(
+    (np.uint32(shift), np.uint32(lower))
+    for shift, lower in (
+        (1, 0x55555555),
+        (2, 0x33333333),
+        (4, 0x0F0F0F0F),
+        (8, 0x00FF00FF),
+        (16, 0x0000FFFF),
+    )
+)
+"""How far groups of bits move, and the places of the lower groups."""
+
+_RECIPROCALS = np.array(RECIPROCALS, np.uint64)
+
+
+def _rcp(block: Block) -> Operation:
+    def run(x: Words, y: Words, z: Words, address: Words) -> Words:
+        zeros = _zeros_above(x).astype(np.uint64)
+        index = (x.astype(np.uint64) << zeros >> np.uint64(31 - RECIPROCAL_INDEX_BITS)).astype(np.int64)
+        entry = _RECIPROCALS[index & len(RECIPROCALS) - 1]
+        moved = entry << zeros + np.uint64(1) >> np.uint64(RECIPROCAL_BITS)
+        return np.where(x == 0, np.uint32(0xFFFFFFFF), moved.astype(np.uint32))
+
+    return run
+
+
 OPERATIONS: dict[str, Callable[[Block], Operation]] = {
     "mad": _mad,
+    "mulhi": _mulhi,
     "lop3": _lop3,
     "shl": _shl,
     "shr": _shr,
+    "shf": _shf,
     "cmp": _cmp,
+    "cmpn": _cmpn,
+    "lex": _lex,
     "pick": _pick,
     "select": _select,
     "merge": _merge,
+    "prmt": _prmt,
     "popc": _popc,
+    "clz": _clz,
+    "brev": _brev,
+    "rcp": _rcp,
 }
 """R of every operation, from X, Y, Z and the byte addresses."""

@@ -1,12 +1,15 @@
-"""Addition and multiplication: columns of counts, compressors, and a carry-lookahead adder."""
+"""Addition and multiplication: columns of counts, their digits, and a carry lookahead."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
 
 from qgpu.backends.transformer.circuit import (
     Channel,
     Circuit,
+    Form,
     FormLike,
     as_form,
     at_least,
@@ -15,8 +18,153 @@ from qgpu.backends.transformer.circuit import (
     total,
 )
 
-DIGIT_BITS = 4
-"""Columns of one digit of the adder: a digit sum is at most 30 and its carry at most 1."""
+EXACT = 255
+"""Integers up to this are exact in bfloat16 as channels and as gates, so a function of one is exact too."""
+
+PLAIN_BITS = 4
+"""Columns of a digit where no column exceeds 2: the digit is at most 30, and its carry at most 1."""
+
+SHIFTED_BITS = 2
+"""Columns of a digit where columns are higher: up to 5, a digit is at most 15."""
+
+HIGHEST = 5
+"""The largest count that the adder takes in a column."""
+
+WINDOW = 2
+"""Columns of a product that are counted together: at most 32 + 2 * 32."""
+
+CARRY_GROUP = 7
+"""Digits whose states are read as one number, below 2^8, to tell whether a carry leaves them."""
+
+
+@dataclass(frozen=True)
+class Digit:
+    """A digit of a sum before carries come in.
+
+    Attributes:
+        low: its bits.
+        generate: a carry leaves it whatever comes in.
+        propagate: a carry leaves it where one comes in.
+    """
+
+    low: list[Channel]
+    generate: Channel
+    propagate: Channel
+
+
+def sum_digits(
+    circuit: Circuit,
+    name: str,
+    alternatives: Sequence[tuple[Sequence[FormLike], FormLike | None]],
+    maxima: Sequence[int] | None = None,
+) -> list[Digit]:
+    """Build the adder's first layer: the digits of sum(columns[i] * 2^i) before carries come in.
+
+    Args:
+        alternatives: columns, each a count, with the form that enables them; None for always. At most one may
+            be enabled.
+        maxima: the largest count of each column, up to HIGHEST; None for 2.
+
+    Raises:
+        ValueError: a column is higher than HIGHEST.
+    """
+    width = len(alternatives[0][0])
+    maxima = maxima or [2] * width
+    highest = max(maxima)
+    if highest > HIGHEST:
+        raise ValueError(f"{name}: a column of {highest}")
+    bits = PLAIN_BITS if highest <= 2 else SHIFTED_BITS
+    ranges = [range(start, min(start + bits, width)) for start in range(0, width, bits)]
+    largest = [sum(maxima[i] << i - r.start for i in r) for r in ranges]
+    digits = [
+        Digit(
+            circuit.bus(f"{name}.low.{index}", len(places)),
+            circuit.channel(f"{name}.generate.{index}"),
+            circuit.channel(f"{name}.propagate.{index}"),
+        )
+        for index, places in enumerate(ranges)
+    ]
+    for columns, enable in alternatives:
+        values = [total(as_form(columns[i]) * (1 << i - r.start) for i in r) for r in ranges]
+        for index, digit in enumerate(digits):
+            if highest <= 2:
+                _plain_digit(circuit, digit, values[index], largest[index], enable)
+                continue
+            below, most = (values[index - 1], largest[index - 1]) if index else (as_form(0), 0)
+            _shifted_digit(circuit, digit, (values[index], largest[index]), (below, most), enable)
+    return digits
+
+
+def _plain_digit(circuit: Circuit, digit: Digit, value: Form, largest: int, enable: FormLike | None) -> None:
+    """A digit whose carry is at most 1 even where one comes in."""
+    base = 1 << len(digit.low)
+    functions = [(channel, bit_of(k)) for k, channel in enumerate(digit.low)]
+    functions += [(digit.generate, at_least(base)), (digit.propagate, exactly(base - 1))]
+    circuit.add_function(value, largest, functions, enable)
+
+
+def _shifted_digit(
+    circuit: Circuit,
+    digit: Digit,
+    own: tuple[Form, int],
+    below: tuple[Form, int],
+    enable: FormLike | None,
+) -> None:
+    """A digit v in base b that takes in what the digit u below holds in multiples of b, and gives up its own;
+    both with their maxima.
+
+    What it holds then is v mod b + floor(u / b), at most 2 b - 2. With w = b v + u, which has floor(w / b) =
+    v + floor(u / b), its bits are those of floor(w / b), it is b - 1 where those are all ones, and its carry
+    is floor(w / b^2) - floor(v / b): functions of w, and of v.
+    """
+    bits, ones = SHIFTED_BITS, (1 << SHIFTED_BITS) - 1
+    joined, limit = (own[k] * (1 << bits) + below[k] for k in range(2))
+    assert isinstance(joined, Form) and isinstance(limit, int)
+    assert limit <= EXACT and below[1] < 1 << 2 * bits
+    functions = [(channel, bit_of(bits + k)) for k, channel in enumerate(digit.low)]
+    functions.append((digit.propagate, lambda w: int(w >> bits & ones == ones)))
+    functions.append((digit.generate, lambda w: w >> 2 * bits))
+    circuit.add_function(joined, limit, functions, enable)
+    circuit.add_function(own[0], own[1], [(digit.generate, lambda v: -(v >> bits))], enable)
+
+
+def look_ahead(
+    circuit: Circuit,
+    digits: Sequence[Digit],
+    outputs: Sequence[Channel],
+    enable: FormLike | None = None,
+    first: int = 0,
+) -> None:
+    """Build the adder's second layer: add the sum's bits from digit `first` on to `outputs`.
+
+    The state of a digit below is 2 where it generates a carry, 1 where it propagates one; a carry leaves n
+    digits where their states, as a number in base 2, are at least 2^n. It comes from exactly one group of
+    digits below, with only propagating ones between.
+    """
+    on: list[FormLike] = [] if enable is None else [enable]
+    remaining = iter(outputs)
+    for index, digit in enumerate(digits[first:], first):
+        for offset, output in enumerate(islice(remaining, len(digit.low))):
+            bit, below = digit.low[offset], digit.low[:offset]
+            circuit.add_and(output, *on, bit)
+            for end in range(index, 0, -CARRY_GROUP):
+                group = digits[max(0, end - CARRY_GROUP) : end]
+                literals = [*on, *(d.propagate for d in digits[end:index]), *below]
+                _where_carried(circuit, output, group, [*literals, ~bit.form()], 1)
+                _where_carried(circuit, output, group, [*literals, bit], -1)
+
+
+def _where_carried(
+    circuit: Circuit, output: Channel, group: Sequence[Digit], literals: Sequence[FormLike], sign: int
+) -> None:
+    """Add `sign` where a carry leaves the group by itself and all literals hold."""
+    base = 1 << len(group)
+    states = total((d.generate.form() * 2 + d.propagate) * (1 << k) for k, d in enumerate(group))
+    missing = len(literals) - total(literals)
+    gate = states - (base - 1) - missing * base
+    circuit.neuron(gate, (output, sign))
+    if len(group) > 1:
+        circuit.neuron(gate - 1, (output, -sign))
 
 
 def add_columns(
@@ -26,61 +174,8 @@ def add_columns(
     outputs: Sequence[Channel],
     enable: FormLike | None = None,
 ) -> None:
-    """Add sum(columns[i] * 2^i), modulo 2^len(columns), to `outputs` in two layers.
-
-    Each column is a count of 0 to 2. The first layer gives each digit's sum without carries, and whether it
-    generates (sum of 16 and more) or propagates (15) a carry; the second is the lookahead: the carry into a
-    digit comes from exactly one generating digit below it with only propagating digits between.
-    """
-    width = len(columns)
-    digits = [range(low, min(low + DIGIT_BITS, width)) for low in range(0, width, DIGIT_BITS)]
-    generate: list[Channel] = []
-    propagate: list[Channel] = []
-    low: list[Channel] = circuit.bus(f"{name}.low", width)
-    for index, digit in enumerate(digits):
-        size = len(digit)
-        generate.append(circuit.channel(f"{name}.generate.{index}"))
-        propagate.append(circuit.channel(f"{name}.propagate.{index}"))
-        value = total(as_form(columns[bit]) * (1 << offset) for offset, bit in enumerate(digit))
-        functions = [(low[bit], bit_of(offset)) for offset, bit in enumerate(digit)]
-        if digit.stop < width:
-            functions += [(generate[-1], at_least(1 << size)), (propagate[-1], exactly((1 << size) - 1))]
-        circuit.add_function(value, 2 * ((1 << size) - 1), functions)
-    on: list[FormLike] = [] if enable is None else [enable]
-    for index, digit in enumerate(digits):
-        carries = [[generate[g], *propagate[g + 1 : index]] for g in range(index)]
-        for offset, bit in enumerate(digit):
-            circuit.add_and(outputs[bit], *on, low[bit])
-            below = low[digit.start : digit.start + offset]
-            for carry in carries:
-                circuit.add_and(outputs[bit], *on, *carry, *below, ~low[bit].form())
-                circuit.add_and(outputs[bit], *on, *carry, *below, low[bit], coefficient=-1)
-
-
-def compress_columns(
-    circuit: Circuit, name: str, columns: Sequence[FormLike], maxima: Sequence[int]
-) -> tuple[list[Channel], list[int]]:
-    """Replace each column's count by its binary digits, in the columns they weigh; one layer.
-
-    Returns the new columns and the largest count that each can have. Digits beyond the last column are
-    dropped: the sum is modulo 2^width.
-    """
-    width = len(columns)
-    given: list[list[int]] = [[] for _ in range(width)]
-    for index, maximum in enumerate(maxima):
-        for digit in range(maximum.bit_length()):
-            if index + digit < width:
-                given[index + digit].append(index)
-    counts = [len(sources) for sources in given]
-    compressed = [circuit.channel(f"{name}.{i}", max(1, counts[i])) for i in range(width)]
-    for index, maximum in enumerate(maxima):
-        functions = [
-            (compressed[index + digit], bit_of(digit))
-            for digit in range(maximum.bit_length())
-            if index + digit < width
-        ]
-        circuit.add_function(columns[index], maximum, functions)
-    return compressed, counts
+    """Add sum(columns[i] * 2^i), modulo 2^len(columns), to `outputs`; columns of 0 to 2; two layers."""
+    add_counts(circuit, name, columns, [2] * len(columns), outputs, enable)
 
 
 def add_counts(
@@ -91,38 +186,77 @@ def add_counts(
     outputs: Sequence[Channel],
     enable: FormLike | None = None,
 ) -> None:
-    """Add sum(columns[i] * 2^i) to `outputs`, the columns being counts of at most `maxima`.
-
-    Compressor layers until each count is at most 2, then the adder's two.
+    """Add sum(columns[i] * 2^i) to `outputs`, the columns being counts of at most `maxima`, up to HIGHEST;
+    two layers.
     """
-    forms, bounds, stage = list(columns), list(maxima), 0
-    while max(bounds) > 2:
-        compressed, bounds = compress_columns(circuit, f"{name}.compress{stage}", forms, bounds)
-        forms = list(compressed)
-        stage += 1
-    add_columns(circuit, f"{name}.sum", forms, outputs, enable)
+    look_ahead(circuit, sum_digits(circuit, name, [(columns, None)], maxima), outputs, enable)
 
 
-def multiply_add(
+def count_windows(
+    circuit: Circuit, name: str, columns: Sequence[FormLike], maxima: Sequence[int]
+) -> tuple[list[Channel], list[int]]:
+    """Replace the counts of WINDOW columns at a time by the binary digits of their sum; one layer.
+
+    Returns the new columns and the largest count that each can have. Digits beyond the last column are
+    dropped: the sum is modulo 2^width.
+    """
+    width = len(columns)
+    sums: list[tuple[int, Form, int]] = []
+    for start in range(0, width, WINDOW):
+        window = range(start, min(start + WINDOW, width))
+        value = total(as_form(columns[i]) * (1 << i - start) for i in window)
+        sums.append((start, value, sum(maxima[i] << i - start for i in window)))
+    places = [range(s, min(s + most.bit_length(), width)) for s, _, most in sums]
+    counts = [sum(i in filled for filled in places) for i in range(width)]
+    counted = [circuit.channel(f"{name}.{i}", max(1, counts[i])) for i in range(width)]
+    for (start, value, most), filled in zip(sums, places, strict=True):
+        assert most <= EXACT
+        circuit.add_function(value, most, [(counted[p], bit_of(p - start)) for p in filled])
+    return counted, counts
+
+
+def product_digits(
     circuit: Circuit,
     x: Sequence[FormLike],
     y: Sequence[FormLike],
     z: Sequence[FormLike],
-    outputs: Sequence[Channel],
-    enable: FormLike,
-) -> None:
-    """Add the low bits of x * y + z to `outputs` where `enable` is 1.
+    z_low: FormLike,
+    signed: FormLike,
+) -> list[Digit]:
+    """Return the digits of x * y of twice their width, signed where `signed`; three layers.
 
-    One layer of partial products summed into column counts (z joins as the next layer reads them),
-    compressors 33 -> 6 -> 3 -> 2, and the adder.
+    z is added to the high half, and where `z_low` to the low half; it may come a layer later than x and y.
+    Signed numbers: the highest bit weighs less than nothing, so the partial products of one such bit are
+    subtracted, as their complements, and constants at the middle and the top make up for it (Baugh, Wooley:
+    A Two's Complement Parallel Array Multiplication Algorithm, 1973). That leaves the low half as it is.
     """
-    width = len(outputs)
-    products = [circuit.channel(f"multiply.product.{i}", i + 1) for i in range(width)]
+    width = len(x)
+    counts = [0] * (2 * width)
     for i in range(width):
-        for j in range(width - i):
-            circuit.add_and(products[i + j], x[i], y[j])
-    columns: list[FormLike] = [products[i] + as_form(z[i]) for i in range(width)]
-    add_counts(circuit, "multiply", columns, [i + 2 for i in range(width)], outputs, enable)
+        for j in range(width):
+            counts[i + j] += 1
+    counts[width] += 1
+    counts[-1] += 1
+    products = [circuit.channel(f"product.{i}", count) for i, count in enumerate(counts)]
+    negative = _sign_products(width)
+    for i in range(width):
+        for j in range(width):
+            both = [as_form(x[i]), as_form(y[j])]
+            circuit.add_and(products[i + j], *both)
+            if (i, j) in negative:
+                circuit.add_and(products[i + j], *both, signed, coefficient=-2)
+    places = [*(i + j for i, j in negative), width, 2 * width - 1]
+    circuit.neuron(signed, *((products[place], places.count(place)) for place in sorted(set(places))))
+    columns, maxima = count_windows(circuit, "product.counted", products, counts)
+    low = [circuit.both(f"product.addend.{k}", bit, z_low) for k, bit in enumerate(z)]
+    forms = [as_form(column) + bit for column, bit in zip(columns, [*low, *z], strict=True)]
+    return sum_digits(circuit, "product.sum", [(forms, None)], [maximum + 1 for maximum in maxima])
+
+
+def _sign_products(width: int) -> list[tuple[int, int]]:
+    """The partial products of exactly one highest bit."""
+    top = width - 1
+    return [(top, k) for k in range(top)] + [(k, top) for k in range(top)]
 
 
 def population_count(

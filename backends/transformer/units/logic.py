@@ -1,11 +1,21 @@
-"""Shifts, bitwise functions, comparison, selection and byte merging."""
+"""Shifts, bitwise functions, comparison, selection, byte merging and permutation."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from qgpu.backends.transformer.circuit import Channel, Circuit, Form, FormLike, as_form, equals, total
+from qgpu.backends.transformer.circuit import (
+    Channel,
+    Circuit,
+    Form,
+    FormLike,
+    as_form,
+    conjunction,
+    equals,
+    number,
+    total,
+)
 
 
 def bitwise(
@@ -24,57 +34,100 @@ def bitwise(
             circuit.add_and(output, enable, entry, *equals([z, y, x], index))
 
 
-@dataclass(frozen=True)
-class ShiftAmount:
-    """A decoded shift amount: one channel an amount below the width, and the form that all bits are shifted
-    out.
+FINE_BITS = 3
+"""A shift is one by a multiple of 2^FINE_BITS, then one by less."""
+
+
+class Shifter:
+    """Shifts as the low word of a longer number moved right: by a multiple of 8, then by 0 to 7.
+
+    The amount is decoded in the first layer, `begin` moves by the multiple of 8 in the next, `finish` by the
+    rest in the third. Amounts of the width and more choose no fine shift: such results are added aside.
     """
 
-    amounts: list[Channel]
-    beyond: Form
+    def __init__(self, circuit: Circuit, y: Sequence[FormLike], left: FormLike) -> None:
+        """Decode the amount y, of a shift to the left where `left`: by n to the left is by width - n to the
+        right, of the number with a word of zeros below it.
+        """
+        self.circuit = circuit
+        self.width = len(y)
+        bits = (self.width - 1).bit_length()
+        high_clear = [1 - as_form(bit) for bit in y[bits:]]
+        fine = 1 << FINE_BITS
+        self.fine = [circuit.channel(f"shift.fine.{f}") for f in range(fine)]
+        for amount, channel in enumerate(self.fine):
+            low = list(y[:FINE_BITS])
+            circuit.add_and(channel, 1 - as_form(left), *equals(low, amount), *high_clear)
+            circuit.add_and(channel, left, *equals(low, -amount % fine), *high_clear)
+        steps = self.width // fine
+        self.right = [
+            circuit.both(f"shift.right.{step}", *equals(list(y[FINE_BITS:bits]), step))
+            for step in range(steps)
+        ]
+        self.left = [circuit.channel(f"shift.left.{step}") for step in range(steps + 1)]
+        rounded = [(channel, _rounds_up_to(steps - step)) for step, channel in enumerate(self.left)]
+        circuit.add_function(number(y[:bits]), self.width - 1, rounded)
+        self.moved = circuit.bus("shift.moved", self.width + fine - 1)
+
+    @property
+    def beyond(self) -> Form:
+        """1 where the amount is the width or more."""
+        return 1 - total(self.fine)
+
+    def begin(self, steps: Sequence[Channel], bits: Mapping[int, FormLike], *enable: FormLike) -> None:
+        """Move a number, of which `bits` gives those that may be 1, by multiples of 8 where `enable`."""
+        for step, chosen in enumerate(steps):
+            for place, moved in enumerate(self.moved):
+                bit = bits.get(place + (step << FINE_BITS))
+                if bit is not None:
+                    self.circuit.add_and(moved, *enable, chosen, bit)
+
+    def fill(self, sign: FormLike, *enable: FormLike) -> None:
+        """The bits above a word's highest one, which are its sign, where it is moved by multiples of 8."""
+        for step, chosen in enumerate(self.right):
+            filled = self.moved[self.width - (step << FINE_BITS) :]
+            self.circuit.neuron(conjunction(*enable, chosen, sign), *((moved, 1) for moved in filled))
+
+    def finish(self, outputs: Sequence[Channel]) -> None:
+        """Add the result to `outputs`; nothing where no number was moved."""
+        for amount, chosen in enumerate(self.fine):
+            for output, moved in zip(outputs, self.moved[amount:], strict=False):
+                self.circuit.add_and(output, chosen, moved)
 
 
-def decode_amount(circuit: Circuit, y: Sequence[FormLike]) -> ShiftAmount:
-    """Decode the unsigned number y into one-hot amounts 0 ... len(y) - 1; one layer."""
-    width = len(y)
-    digits = (width - 1).bit_length()
-    high_clear = [1 - as_form(bit) for bit in y[digits:]]
-    amounts = [
-        circuit.both(f"shift.amount.{amount}", *equals(list(y[:digits]), amount), *high_clear)
-        for amount in range(width)
-    ]
-    return ShiftAmount(amounts, 1 - total(amounts))
+def _rounds_up_to(step: int) -> Callable[[int], int]:
+    """The function that is 1 where its argument, over 8 and rounded up, is `step`."""
+    return lambda n: int(-(-n >> FINE_BITS) == step)
 
 
-def shift_left(
-    circuit: Circuit, x: Sequence[FormLike], amount: ShiftAmount, outputs: Sequence[Channel], enable: FormLike
-) -> None:
-    """Add x << amount to `outputs` where `enable` is 1; one layer (PTX ISA, shl: amounts beyond the width
-    give 0).
-    """
-    for shift, chosen in enumerate(amount.amounts):
-        for bit in range(len(x) - shift):
-            circuit.add_and(outputs[bit + shift], enable, chosen, x[bit])
+def shift_left(shifter: Shifter, x: Sequence[FormLike], enable: FormLike) -> None:
+    """Begin x << amount where `enable` is 1 (PTX ISA, shl: amounts beyond the width give 0)."""
+    shifter.begin(shifter.left, {shifter.width + k: bit for k, bit in enumerate(x)}, enable)
 
 
 def shift_right(
-    circuit: Circuit,
+    shifter: Shifter, x: Sequence[FormLike], signed: FormLike, outputs: Sequence[Channel], enable: FormLike
+) -> None:
+    """Begin x >> amount where `enable` is 1, filled with the sign where `signed` (PTX shr)."""
+    shifter.begin(shifter.right, dict(enumerate(x)), enable)
+    shifter.fill(x[-1], enable, signed)
+    everywhere = conjunction(enable, signed, x[-1], shifter.beyond)
+    shifter.circuit.neuron(everywhere, *((output, 1) for output in outputs))
+
+
+def shift_pair(
+    shifter: Shifter,
     x: Sequence[FormLike],
-    amount: ShiftAmount,
-    signed: FormLike,
+    z: Sequence[FormLike],
     outputs: Sequence[Channel],
     enable: FormLike,
 ) -> None:
-    """Add x >> amount to `outputs` where `enable` is 1, filled with the sign where `signed`; one layer (PTX
-    shr).
+    """Begin the low word of z:x >> amount where `enable` is 1; z where the amount is the width or more (PTX
+    shf.r.clamp).
     """
-    width = len(x)
-    for shift, chosen in enumerate(amount.amounts):
-        for bit in range(shift, width):
-            circuit.add_and(outputs[bit - shift], enable, chosen, x[bit])
-    for bit in range(width):
-        filled = total(amount.amounts[width - bit :]) + amount.beyond
-        circuit.add_and(outputs[bit], enable, signed, x[width - 1], filled)
+    shifter.begin(shifter.right, dict(enumerate([*x, *z])), enable)
+    for output, bit in zip(outputs, z, strict=True):
+        shifter.circuit.add_and(output, enable, shifter.beyond, bit)
 
 
 @dataclass(frozen=True)
@@ -174,3 +227,51 @@ def merge_bytes(
         circuit.add_and(output, enable, byte_flag, ~byte.form(), x[bit])
         circuit.add_and(output, enable, half_flag, in_half, y[bit % 16])
         circuit.add_and(output, enable, half_flag, 1 - in_half, x[bit])
+
+
+def permute_bytes(
+    circuit: Circuit,
+    x: Sequence[FormLike],
+    y: Sequence[FormLike],
+    selector: Sequence[FormLike],
+    outputs: Sequence[Channel],
+    enable: FormLike,
+) -> None:
+    """Add to each byte of `outputs` the byte of y:x that a digit of 4 bits of `selector` names where `enable`
+    is 1, or its sign where the digit's highest bit is set; one layer (PTX prmt).
+    """
+    source = [*x, *y]
+    for place in range(4):
+        digit = selector[4 * place : 4 * place + 4]
+        filled = outputs[8 * place : 8 * place + 8]
+        for byte in range(8):
+            here, bits = equals(digit[:3], byte), source[8 * byte : 8 * byte + 8]
+            for bit, output in zip(bits, filled, strict=True):
+                circuit.add_and(output, enable, *here, 1 - as_form(digit[3]), bit)
+            sign = conjunction(enable, *here, digit[3], bits[7])
+            circuit.neuron(sign, *((output, 1) for output in filled))
+
+
+def reverse(circuit: Circuit, x: Sequence[FormLike], outputs: Sequence[Channel], enable: FormLike) -> None:
+    """Add the bits of x in reverse order to `outputs` where `enable` is 1; one layer."""
+    for bit, output in zip(x, reversed(outputs), strict=True):
+        circuit.add_and(output, enable, bit)
+
+
+def step(
+    circuit: Circuit,
+    z: Sequence[FormLike],
+    condition: FormLike,
+    up: bool,
+    outputs: Sequence[Channel],
+    enable: FormLike,
+) -> None:
+    """Add z + 1 or z - 1 where `condition`, z where not, to `outputs`, all where `enable` is 1; one layer.
+
+    A bit changes where all those below it are ones, or where they are zeros.
+    """
+    carrying = [as_form(bit) if up else 1 - as_form(bit) for bit in z]
+    for k, (bit, output) in enumerate(zip(z, outputs, strict=True)):
+        circuit.add_and(output, enable, bit)
+        circuit.add_and(output, enable, condition, *carrying[:k], 1 - as_form(bit))
+        circuit.add_and(output, enable, condition, *carrying[:k], bit, coefficient=-1)
