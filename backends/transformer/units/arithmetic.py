@@ -57,6 +57,7 @@ def sum_digits(
     name: str,
     alternatives: Sequence[tuple[Sequence[FormLike], FormLike | None]],
     maxima: Sequence[int] | None = None,
+    below: tuple[Sequence[FormLike], Sequence[int]] = ((), ()),
 ) -> list[Digit]:
     """Build the adder's first layer: the digits of sum(columns[i] * 2^i) before carries come in.
 
@@ -64,6 +65,7 @@ def sum_digits(
         alternatives: columns, each a count, with the form that enables them; None for always. At most one may
             be enabled.
         maxima: the largest count of each column, up to HIGHEST; None for 2.
+        below: the columns of the digit below the first one, with their maxima, of what another sum has there.
 
     Raises:
         ValueError: a column is higher than HIGHEST.
@@ -75,7 +77,6 @@ def sum_digits(
         raise ValueError(f"{name}: a column of {highest}")
     bits = PLAIN_BITS if highest <= 2 else SHIFTED_BITS
     ranges = [range(start, min(start + bits, width)) for start in range(0, width, bits)]
-    largest = [sum(maxima[i] << i - r.start for i in r) for r in ranges]
     digits = [
         Digit(
             circuit.bus(f"{name}.low.{index}", len(places)),
@@ -85,22 +86,28 @@ def sum_digits(
         for index, places in enumerate(ranges)
     ]
     for columns, enable in alternatives:
-        values = [total(as_form(columns[i]) * (1 << i - r.start) for i in r) for r in ranges]
-        for index, digit in enumerate(digits):
+        values = [_value(columns[r.start : r.stop], maxima[r.start : r.stop]) for r in ranges]
+        lower = [_value(*below), *values]
+        for digit, value, under in zip(digits, values, lower, strict=False):
             if highest <= 2:
-                _plain_digit(circuit, digit, values[index], largest[index], enable)
-                continue
-            below, most = (values[index - 1], largest[index - 1]) if index else (as_form(0), 0)
-            _shifted_digit(circuit, digit, (values[index], largest[index]), (below, most), enable)
+                _plain_digit(circuit, digit, value, enable)
+            else:
+                _shifted_digit(circuit, digit, value, under, enable)
     return digits
 
 
-def _plain_digit(circuit: Circuit, digit: Digit, value: Form, largest: int, enable: FormLike | None) -> None:
+def _value(columns: Sequence[FormLike], maxima: Sequence[int]) -> tuple[Form, int]:
+    """The number that columns make up, and its maximum."""
+    value = total(as_form(column) * (1 << k) for k, column in enumerate(columns))
+    return value, sum(maximum << k for k, maximum in enumerate(maxima))
+
+
+def _plain_digit(circuit: Circuit, digit: Digit, value: tuple[Form, int], enable: FormLike | None) -> None:
     """A digit whose carry is at most 1 even where one comes in."""
     base = 1 << len(digit.low)
     functions = [(channel, bit_of(k)) for k, channel in enumerate(digit.low)]
     functions += [(digit.generate, at_least(base)), (digit.propagate, exactly(base - 1))]
-    circuit.add_function(value, largest, functions, enable)
+    circuit.add_function(*value, functions, enable)
 
 
 def _shifted_digit(
@@ -118,14 +125,13 @@ def _shifted_digit(
     is floor(w / b^2) - floor(v / b): functions of w, and of v.
     """
     bits, ones = SHIFTED_BITS, (1 << SHIFTED_BITS) - 1
-    joined, limit = (own[k] * (1 << bits) + below[k] for k in range(2))
-    assert isinstance(joined, Form) and isinstance(limit, int)
+    joined, limit = own[0] * (1 << bits) + below[0], (own[1] << bits) + below[1]
     assert limit <= EXACT and below[1] < 1 << 2 * bits
     functions = [(channel, bit_of(bits + k)) for k, channel in enumerate(digit.low)]
     functions.append((digit.propagate, lambda w: int(w >> bits & ones == ones)))
     functions.append((digit.generate, lambda w: w >> 2 * bits))
     circuit.add_function(joined, limit, functions, enable)
-    circuit.add_function(own[0], own[1], [(digit.generate, lambda v: -(v >> bits))], enable)
+    circuit.add_function(*own, [(digit.generate, lambda v: -(v >> bits))], enable)
 
 
 def look_ahead(
@@ -225,7 +231,8 @@ def product_digits(
 ) -> list[Digit]:
     """Return the digits of x * y of twice their width, signed where `signed`; three layers.
 
-    z is added to the high half, and where `z_low` to the low half; it may come a layer later than x and y.
+    Where `z_low`, z is added to the low half, and the high half is of no use; elsewhere it is added to the
+    high half. It may come two layers later than x and y.
     Signed numbers: the highest bit weighs less than nothing, so the partial products of one such bit are
     subtracted, as their complements, and constants at the middle and the top make up for it (Baugh, Wooley:
     A Two's Complement Parallel Array Multiplication Algorithm, 1973). That leaves the low half as it is.
@@ -248,9 +255,14 @@ def product_digits(
     places = [*(i + j for i, j in negative), width, 2 * width - 1]
     circuit.neuron(signed, *((products[place], places.count(place)) for place in sorted(set(places))))
     columns, maxima = count_windows(circuit, "product.counted", products, counts)
-    low = [circuit.both(f"product.addend.{k}", bit, z_low) for k, bit in enumerate(z)]
-    forms = [as_form(column) + bit for column, bit in zip(columns, [*low, *z], strict=True)]
-    return sum_digits(circuit, "product.sum", [(forms, None)], [maximum + 1 for maximum in maxima])
+    upper = [as_form(column) + bit for column, bit in zip(columns[width:], z, strict=True)]
+    lower = [as_form(column) + bit for column, bit in zip(columns[:width], z, strict=True)]
+    alternatives = [(lower, z_low), (columns[:width], 1 - as_form(z_low))]
+    low = sum_digits(circuit, "product.low", alternatives, [m + 1 for m in maxima[:width]])
+    below = range(width - len(low[-1].low), width)
+    under = [columns[i] for i in below], [maxima[i] for i in below]
+    high = sum_digits(circuit, "product.high", [(upper, None)], [m + 1 for m in maxima[width:]], under)
+    return [*low, *high]
 
 
 def _sign_products(width: int) -> list[tuple[int, int]]:
