@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from qgpu.backends.machine.description import MachineDescription
+from qgpu.backends.machine.host import Launch
 
 Progress = Callable[[int], None]
 """Called with the number of tokens taken since the last call."""
@@ -53,6 +54,12 @@ class ReferenceEngine:
         from qgpu.backends.reference.machine import Machine
 
         self.machine = Machine(self._description)
+
+    def watch(self, launch: Launch) -> None:
+        """Look out for shared memory that the launch, which is to be fed next, reads and has not written."""
+        from qgpu.backends.reference.shadow import Shadow
+
+        self.machine.watch = Shadow(launch) if launch.shared.size else None
 
     def feed(self, tokens: Sequence[int], progress: Progress | None = None) -> int:
         following: int | None = None

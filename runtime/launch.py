@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from qgpu.backends.machine.follow import Fault, Follower, Step, end_tokens, launch_fault
+from qgpu.backends.machine.follow import UNINITIALISED, Fault, Follower, Step, end_tokens, launch_fault
 from qgpu.backends.machine.host import Launch, Region, read_requests, region_bytes
 from qgpu.backends.machine.tokens import vocabulary
-from qgpu.backends.reference.run import RunawayError, Trace, run_launch
-from qgpu.runtime.engine import Engine, EngineError, Progress
+from qgpu.backends.reference.run import RunawayError, Trace, run_launch, uninitialised_fault
+from qgpu.runtime.engine import Engine, EngineError, Progress, ReferenceEngine
 from qgpu.runtime.printf import printed
 
 MAX_TOKENS = 1 << 20
@@ -86,12 +86,14 @@ def run(
     watch = watch or Watch()
     trace = _reference(launch, limit) if check else None
     engine.begin()
+    if isinstance(engine, ReferenceEngine):
+        engine.watch(launch)
     start = time.perf_counter()
     first = engine.feed(launch.prompt, watch.prompt)
     between = time.perf_counter()
     generated = tuple(_generate(launch, engine, first, trace, limit, watch))
     end = time.perf_counter()
-    fault = launch_fault(launch, generated)
+    fault = _uninitialised(launch, engine, trace, generated) or launch_fault(launch, generated)
     buffers = (None,) * len(launch.buffers) if fault else _read_buffers(launch, engine, trace)
     return Outcome(
         launch=launch,
@@ -107,6 +109,17 @@ def run(
     )
 
 
+def _uninitialised(
+    launch: Launch, engine: Engine, trace: Trace | None, generated: Sequence[int]
+) -> Fault | None:
+    """The fault that no token reports, which the reference alone knows of, if it shows after some tokens."""
+    if isinstance(engine, ReferenceEngine) and engine.machine.uninitialised is not None:
+        return uninitialised_fault(launch, generated, engine.machine.uninitialised)
+    if trace is None or trace.fault is None or trace.fault.kind != UNINITIALISED:
+        return None
+    return trace.fault if len(generated) == len(trace.generated) else None
+
+
 def _reference(launch: Launch, limit: int) -> Trace:
     try:
         return run_launch(launch, limit)
@@ -120,7 +133,11 @@ def _generate(
     """Feed the engine its own tokens; yield each, up to and including EXIT or a fault."""
     ends = end_tokens(launch.machine)
     follower = Follower(launch)
+    generated: list[int] = []
     for count in range(limit):
+        if _uninitialised(launch, engine, trace, generated) is not None:
+            return
+        generated.append(token)
         step = follower.step(token)
         if trace is not None:
             _check_token(launch, step, trace.generated[count], count)

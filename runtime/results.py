@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qgpu.backends.machine.follow import Fault, Step
+from qgpu.backends.machine.follow import UNINITIALISED, Fault, Step
 from qgpu.backends.machine.program import Kernel, Parameter
+from qgpu.ir.interpreter.faults import FAULTS as IR_FAULTS
 from qgpu.runtime.arguments import Argument, argument_values
 from qgpu.runtime.launch import Outcome
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, note
@@ -21,6 +22,7 @@ _MEANINGS = {
     "barrier": "barrier that not every thread of the block reaches",
     "trap": "trap",
     "assert": "assertion failed",
+    UNINITIALISED: IR_FAULTS[UNINITIALISED],
 }
 """What a fault's kind means, for its diagnostic."""
 

@@ -2,7 +2,7 @@
 
 // launch: GRID BLOCK [shared=BYTES] ARGUMENT...   as `qgpu run` takes them
 // expect: VALUES ; VALUES ...                     a Python expression for each buffer, in order
-// fault: KIND thread X,Y,Z line NUMBER            instead, where the launch must stop
+// fault: KIND thread X,Y,Z line NUMBER MESSAGE    instead, where the launch must stop
 // error: TEXT                                     without a launch, where the kernel must be refused
 """
 
@@ -15,12 +15,23 @@ import numpy as np
 import pytest
 
 from qgpu.backends.machine.description import DEFAULT
+from qgpu.backends.machine.follow import UNINITIALISED, Fault
 from qgpu.backends.machine.host import build_launch
 from qgpu.backends.machine.program import Kernel
 from qgpu.backends.reference.run import run_launch
-from qgpu.runtime.arguments import DTYPES, Buffer, check_arguments, launch_argument, parse_argument
-from qgpu.toolchain.compile import compile_source
-from qgpu.toolchain.diagnostics import DiagnosticError
+from qgpu.backends.reference.vector import run_blocks
+from qgpu.ir.interpreter import Fault as IrFault
+from qgpu.runtime.arguments import (
+    DTYPES,
+    Argument,
+    Buffer,
+    check_arguments,
+    launch_argument,
+    parse_argument,
+)
+from qgpu.runtime.ir_run import run_ir
+from qgpu.toolchain.compile import CompileOptions, build_ir, compile_source
+from qgpu.toolchain.diagnostics import DiagnosticError, Source
 
 HERE = Path(__file__).parent / "files"
 Dim3 = tuple[int, int, int]
@@ -80,10 +91,14 @@ def test_launch(case: Case) -> None:
     contents = [launch_argument(argument) for argument in arguments]
     launch = build_launch(DEFAULT, kernel, dimensions(grid), dimensions(block), contents, shared)
     trace = run_launch(launch, 200_000)
+    result = run_blocks(launch, 200_000)
+    assert (result.fault, result.tokens) == (trace.fault, len(trace.generated))
+    assert result.memory.tolist() == list(trace.memory)
     if case.verb == "fault":
         assert trace.fault is not None
-        thread = ",".join(map(str, trace.fault.thread))
-        assert f"{trace.fault.kind} thread {thread} line {trace.fault.line.line}" == case.wanted
+        assert fault_text(trace.fault) == case.wanted
+        if trace.fault.kind == UNINITIALISED:
+            assert ir_fault_text(case, arguments, shared) == case.wanted
         return
     assert trace.fault is None
     regions = [
@@ -96,6 +111,25 @@ def test_launch(case: Case) -> None:
     for (kind, region), expression in zip(regions, expressions, strict=True):
         values = np.frombuffer(trace.buffer(region), DTYPES[kind]).tolist()
         assert values == eval(expression)
+
+
+def fault_text(fault: Fault) -> str:
+    thread = ",".join(map(str, fault.thread))
+    return f"{fault.kind} thread {thread} line {fault.line.line} {fault.message}".strip()
+
+
+def ir_fault_text(case: Case, arguments: list[Argument], shared: int) -> str:
+    """The same of the kernel's IR."""
+    source = Source(case.file.name, case.file.read_text())
+    (function,) = build_ir(source, case.file.suffix[1:], CompileOptions()).functions
+    grid, block = (dimensions(text) for text in case.launch.split()[:2])
+    with pytest.raises(IrFault) as raised:
+        run_ir(function, grid, block, arguments, shared, output=print)
+    fault = raised.value
+    assert fault.thread is not None and fault.instruction is not None and fault.instruction.loc is not None
+    x, y, _ = block
+    thread = f"{fault.thread % x},{fault.thread // x % y},{fault.thread // (x * y)}"
+    return f"{fault.kind} thread {thread} line {fault.instruction.loc.line} {fault.reason}"
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.verb == "error"], ids=name)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import machine_kernels
 from qgpu.backends.machine.block import FAULTS, Block
 from qgpu.backends.machine.description import DEFAULT, SMALL, MachineDescription
-from qgpu.backends.machine.program import HiddenBuffer, Parameter, Preload, Printf, SourceLine
+from qgpu.backends.machine.program import HiddenBuffer, Parameter, Preload, Printf, SharedArray, SourceLine
 from qgpu.backends.machine.qbin import (
     QbinError,
     load_program,
@@ -60,6 +60,9 @@ def test_memory_that_the_launch_adds_survives() -> None:
         lines=machine_kernels.lines(1),
         preloads=(),
         messages=((0, "n > 0"),),
+        shared_bytes=12,
+        shared_arrays=(SharedArray("größe", 0, 8), SharedArray("rest", 8, 0)),
+        thread_block_end=0,
     )
     program = machine_kernels.program(kernel)
     assert program_from_bytes(program_bytes(program)) == program
@@ -71,6 +74,8 @@ def test_memory_that_the_launch_adds_survives() -> None:
         ({"hidden": (HiddenBuffer("t", 2, b"abc"),)}, "'t' has 2 bytes and starts as 3"),
         ({"hidden": (HiddenBuffer("t", 2, uniform=1),)}, "uniform register 1 is both"),
         ({"printf": Printf(0, ("%d",))}, "hidden buffer 0 of 0"),
+        ({"shared_arrays": (SharedArray("s", 4, 8),), "shared_bytes": 8}, "'s' ends beyond the 8 bytes"),
+        ({"thread_block_end": 99}, "block 99 of"),
         ({"local_bytes": 6}, "6 bytes of local memory"),
         ({"messages": ((0, "n > 0"),)}, "block 0, which is to say 'n > 0', is no trap"),
     ],
@@ -141,7 +146,7 @@ def test_what_follows_the_last_kernel_is_refused() -> None:
 
 
 def test_another_version_is_named() -> None:
-    with pytest.raises(QbinError, match="format version 9; this program reads version 2"):
+    with pytest.raises(QbinError, match="format version 9; this program reads version 3: compile"):
         program_from_bytes(DATA[:4] + b"\t" + DATA[5:])
 
 

@@ -28,6 +28,10 @@ FIELDS = {
 """What a generated token of a kind says."""
 
 
+UNINITIALISED = "uninitialised"
+"""A fault that no token reports: what memory holds there is read, and the interpreters alone know better."""
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a pass is: a program block (or the firmware block `firmware`), warp, lane, part of the value."""
@@ -48,12 +52,13 @@ class Fault:
     """A fault of a launch.
 
     Attributes:
-        kind: one of `FAULTS`.
+        kind: one of `FAULTS`, or UNINITIALISED.
         thread: (x, y, z) in the thread block.
         block: (x, y, z) of the thread block in the grid, or None where the kernel does not count them.
         machine_block: the program block that faulted.
         line: the source line of that block.
-        message: what the assertion says that has failed, if it is one.
+        message: what the assertion says that has failed, if it is one; of a read of shared memory that was
+            never written, which bytes.
     """
 
     kind: str
@@ -182,15 +187,19 @@ class Follower:
 
     def fault(self, token: int) -> Fault:
         """Return the fault that a FAULT token generated here reports."""
-        found = self._vocabulary.token(token)
+        kind = FAULTS[self._vocabulary.token(token).index]
+        return self.stopped(kind, dict(self._launch.kernel.messages).get(self.block, ""))
+
+    def stopped(self, kind: str, message: str) -> Fault:
+        """Return the fault of a launch that stops here."""
         lines = self._launch.kernel.lines
         return Fault(
-            kind=FAULTS[found.index],
+            kind=kind,
             thread=self._thread(),
             block=self._thread_block(),
             machine_block=self.block,
             line=lines[self.block] if self.block < len(lines) else SourceLine(),
-            message=dict(self._launch.kernel.messages).get(self.block, ""),
+            message=message,
         )
 
     def _thread(self) -> tuple[int, int, int]:

@@ -65,6 +65,19 @@ class HiddenBuffer:
     uniform: int | None = None
 
 
+SPILLED_UNIFORMS = "uniform registers"
+"""The name of the hidden buffer that uniform registers are kept in; no variable of a source has it."""
+
+
+@dataclass(frozen=True)
+class SharedArray:
+    """Where an array lies in shared memory, in bytes; one of size 0 is what the launch adds."""
+
+    name: str
+    offset: int
+    size: int
+
+
 @dataclass(frozen=True)
 class Printf:
     """The buffer that device code prints into, and what it prints.
@@ -113,6 +126,9 @@ class Kernel:
         flat: blocks, with their numbers, that take the place of the program's where the thread block has one
             dimension.
         single: the same where the grid is one thread block.
+        shared_arrays: the arrays of shared memory, by their offsets.
+        thread_block_end: the block that runs once after each thread block, before the next one begins; None
+            where the kernel is one of a single thread block.
     """
 
     name: str
@@ -131,6 +147,8 @@ class Kernel:
     messages: tuple[tuple[int, str], ...] = ()
     flat: Variants = ()
     single: Variants = ()
+    shared_arrays: tuple[SharedArray, ...] = ()
+    thread_block_end: int | None = None
 
     def launched(self, grid: tuple[int, int, int], block: tuple[int, int, int]) -> tuple[Block, ...]:
         """The program of a launch of so many thread blocks and threads in x, y, z."""

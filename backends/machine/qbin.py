@@ -14,8 +14,9 @@ program memory are packed eight bits a byte, first bit lowest, each row from a b
 
 A kernel is its name, six sizes (registers, predicates, warp stride, shared bytes, bound of threads, local
 bytes), its parameters, preloads, hidden buffers with what they start as, printf formats (before them the
-number of their buffer and one, or 0), assertions, source files, number of blocks, rows, source lines, and the
-rows with their numbers that replace others in launches of flat thread blocks, and of one thread block.
+number of their buffer and one, or 0), assertions, arrays of shared memory, the block after each thread block
+and one (or 0), source files, number of blocks, rows, source lines, and the rows with their numbers that
+replace others in launches of flat thread blocks, and of one thread block.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from qgpu.backends.machine.program import (
     Preload,
     Printf,
     Program,
+    SharedArray,
     SourceLine,
 )
 from qgpu.backends.machine.verify import ProgramError, verify_kernel, verify_program
@@ -128,7 +130,9 @@ def program_from_bytes(data: bytes) -> Program:
         raise QbinError(0, "the magic 'QBIN' is missing")
     version = reader.number(2, "the version")
     if version != VERSION:
-        raise QbinError(4, f"format version {version}; this program reads version {VERSION}")
+        raise QbinError(
+            4, f"format version {version}; this program reads version {VERSION}: compile the source again"
+        )
     if reader.number(2, "the header"):
         raise QbinError(6, "bits that no version defines are set")
     length = reader.number(8, "the length")
@@ -181,6 +185,8 @@ def _kernel_bytes(kernel: Kernel, machine: MachineDescription) -> bytes:
             _optional(kernel.printf.buffer if kernel.printf else None),
             _list(kernel.printf.formats if kernel.printf else (), _text),
             _list(kernel.messages, lambda message: _number(message[0], 4) + _text(message[1])),
+            _list(kernel.shared_arrays, _shared_bytes),
+            _optional(kernel.thread_block_end),
             _list(files, _text),
             _number(len(kernel.blocks), 4),
             *rows,
@@ -202,6 +208,10 @@ def _preload_bytes(preload: Preload) -> bytes:
 def _hidden_bytes(hidden: HiddenBuffer) -> bytes:
     start = _number(len(hidden.data), 4) + hidden.data
     return _text(hidden.name) + _number(hidden.size, 4) + _optional(hidden.uniform) + start
+
+
+def _shared_bytes(array: SharedArray) -> bytes:
+    return _text(array.name) + _number(array.offset, 4) + _number(array.size, 4)
 
 
 def _optional(value: int | None) -> bytes:
@@ -289,6 +299,8 @@ def _read_kernel(reader: _Reader, machine: MachineDescription) -> Kernel:
     buffer = reader.optional("the buffer of printf")
     formats = tuple(reader.list("printf formats", lambda: reader.text("a printf format")))
     messages = reader.list("assertions", lambda: _read_message(reader))
+    arrays = reader.list("arrays of shared memory", lambda: _read_shared(reader))
+    end = reader.optional("the block after each thread block")
     files = reader.list("source files", lambda: reader.text("a source file's name"))
     count = reader.number(4, f"the number of blocks of kernel '{name}'")
     if count > machine.rom_blocks:
@@ -308,6 +320,8 @@ def _read_kernel(reader: _Reader, machine: MachineDescription) -> Kernel:
         messages=tuple(messages),
         flat=tuple(flat),
         single=tuple(single),
+        shared_arrays=tuple(arrays),
+        thread_block_end=end,
     )
     try:
         verify_kernel(kernel, machine)
@@ -336,6 +350,11 @@ def _read_hidden(reader: _Reader) -> HiddenBuffer:
     uniform = reader.optional("a hidden buffer's register")
     data = reader.take(reader.number(4, "the length of a hidden buffer's data"), "a hidden buffer's data")
     return HiddenBuffer(name, size, data, uniform)
+
+
+def _read_shared(reader: _Reader) -> SharedArray:
+    name = reader.text("a shared array's name")
+    return SharedArray(name, *(reader.number(4, "a shared array's place") for _ in range(2)))
 
 
 def _read_message(reader: _Reader) -> tuple[int, str]:

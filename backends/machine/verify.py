@@ -97,6 +97,12 @@ def _memory_problems(kernel: Kernel) -> Iterator[str]:
             yield f"buffer '{hidden.name}' has {hidden.size} bytes and starts as {len(hidden.data)}"
     if kernel.printf and not 0 <= kernel.printf.buffer < len(kernel.hidden):
         yield f"it prints into hidden buffer {kernel.printf.buffer} of {len(kernel.hidden)}"
+    for array in kernel.shared_arrays:
+        if not 0 <= array.offset <= array.offset + array.size <= kernel.shared_bytes:
+            yield f"shared array '{array.name}' ends beyond the {kernel.shared_bytes} bytes of shared memory"
+    end = kernel.thread_block_end
+    if end is not None and not 0 <= end < len(kernel.blocks):
+        yield f"block {end} of {len(kernel.blocks)} runs after each thread block"
     for block, message in kernel.messages:
         if not 0 <= block < len(kernel.blocks) or not kernel.blocks[block].trap:
             yield f"block {block}, which is to say '{message}', is no trap"

@@ -60,9 +60,16 @@ def evaluate(block: Block, ports: Ports, memory: Sequence[int]) -> Result:
         fault = _second_fault(block, ports, k, other >> DESCRIPTOR_BASE_BITS)
     if block.trap:
         fault = block.imm
-    word, other_word = memory[(address >> 2) % len(memory)], memory[(second >> 2) % len(memory)]
-    x, y, z = _x(block, ports, word, address), _y(block, ports, word), _z(block, ports, other_word)
+    x, y, z = operands(block, ports, memory, address, second)
     return Result(OPERATIONS[block.op](block, x, y, z, address), address, second, fault)
+
+
+def operands(
+    block: Block, ports: Ports, memory: Sequence[int], address: int, second: int
+) -> tuple[int, int, int]:
+    """X, Y and Z of one lane, whose accesses have these byte addresses."""
+    word, other_word = memory[(address >> 2) % len(memory)], memory[(second >> 2) % len(memory)]
+    return _x(block, ports, word, address), _y(block, ports, word), _z(block, ports, other_word)
 
 
 def signed(value: int) -> int:

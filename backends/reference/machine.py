@@ -6,7 +6,10 @@ All state is written by the tokens that come in, and never by what a pass emits.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from qgpu.backends.machine.block import (
     BOUNDS,
@@ -20,7 +23,8 @@ from qgpu.backends.machine.block import (
 from qgpu.backends.machine.description import MachineDescription
 from qgpu.backends.machine.firmware import ENTRY_BLOCK, firmware_blocks, firmware_id
 from qgpu.backends.machine.tokens import STAGE_PARTS, stage_slices, vocabulary
-from qgpu.backends.reference.datapath import WORD, Ports, Result, evaluate, signed
+from qgpu.backends.reference.datapath import WORD, Ports, Result, evaluate, operands, signed
+from qgpu.backends.reference.shadow import Shadow, UninitialisedError
 
 
 class Machine:
@@ -42,6 +46,9 @@ class Machine:
         memory: 32-bit unsigned words.
         rom: the bits of each program row, or None where none was written.
         slices: the staged slices of a row, as numbers.
+        watch: what is to tell which memory a launch has not written, from LAUNCH on, or None.
+        shadow: the same, once it is launched.
+        uninitialised: the first value from memory that was never written that has decided something, or None.
     """
 
     def __init__(self, description: MachineDescription) -> None:
@@ -63,6 +70,9 @@ class Machine:
         self.memory = [0] * description.memory_words
         self.rom: list[tuple[int, ...] | None] = [None] * description.rom_blocks
         self.slices = [0] * stage_slices(description)
+        self.watch: Shadow | None = None
+        self.shadow: Shadow | None = None
+        self.uninitialised: UninitialisedError | None = None
         self._row_bits = row_bits(description)
         firmware = [firmware.block for firmware in firmware_blocks(description)]
         self._code: list[Block | None] = [*[None] * description.rom_blocks, *firmware]
@@ -113,9 +123,20 @@ class Machine:
         self.block = block
         self.lane = self.warp = 0
         self.any_result = self.visited = False
+        code = self._code[block]
+        if self.shadow is not None and code is not None:
+            self._look(functools.partial(self.shadow.enter, block, code, self._holding_everywhere))
+
+    def _look(self, look: Callable[[], None]) -> None:
+        """Let the shadow look at what happens; after the first fault that it finds, it looks no more."""
+        try:
+            look()
+        except UninitialisedError as error:
+            self.uninitialised, self.shadow = error, None
 
     def _on_launch(self, index: int) -> None:
         self.warps = index + 1
+        self.shadow = self.watch
         self._enter(ENTRY_BLOCK)
 
     def _on_lane(self, index: int) -> None:
@@ -156,6 +177,8 @@ class Machine:
             self.memory[(self.address >> 2) % len(self.memory)] = value
         if block.wr_mem2:
             self.memory[(self.second >> 2) % len(self.memory)] = value
+        if self.shadow is not None:
+            self.shadow.commit(block, self._thread, self.address, self.second)
         result = index >> self.description.payload_bits - 1 if block.wr_pred else value
         self.any_result = self.any_result or result != 0
         self.visited = True
@@ -228,6 +251,18 @@ class Machine:
         below = self.bounds[predicate] - self.warp * self.description.lanes
         return stored | (1 << max(0, min(below, self.description.lanes))) - 1
 
+    def _holding_everywhere(self) -> NDArray[np.bool_]:
+        """Where predicates hold, [predicate, thread]."""
+        lanes = np.arange(self.description.lanes)
+        stored = np.array(self.predicates, np.int64)[:, :, None] >> lanes & 1 != 0
+        held = stored.reshape(len(self.predicates), -1)
+        held[:BOUNDS] |= np.arange(held.shape[1]) < np.array(self.bounds)[:, None]
+        return held
+
+    @property
+    def _thread(self) -> int:
+        return self.warp * self.description.lanes + self.lane
+
     def _emit_exec(self, target: int) -> int | None:
         return self.vocabulary.id("exec", target) if target < self.description.rom_blocks else None
 
@@ -256,7 +291,12 @@ class Machine:
         b = self._port(block.b, block.b_thread, block.b_uniform)
         c, e = uniforms[block.c % len(uniforms)], uniforms[block.e % len(uniforms)]
         ports = Ports(a, b, c, e, self._accumulator(block), self.lane)
-        return evaluate(block, ports, self.memory)
+        result = evaluate(block, ports, self.memory)
+        if self.shadow is not None and self.block is not None and not self.parts:
+            values = functools.partial(operands, block, ports, self.memory, result.address, result.second)
+            shadow, number = self.shadow, self.block
+            self._look(lambda: shadow.compute(number, block, self._thread, result, values))
+        return result
 
     def _accumulator(self, block: Block) -> int:
         row = (block.dest + self.warp) % len(self.registers)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from qgpu.backends.machine.follow import Fault, Step, end_tokens, follow, launch_fault
+from qgpu.backends.machine.follow import Fault, Follower, Step, end_tokens, follow, launch_fault
 from qgpu.backends.machine.host import Launch, Region, region_bytes
 from qgpu.backends.reference.machine import Machine
+from qgpu.backends.reference.shadow import Shadow, UninitialisedError
 
 
 class RunawayError(RuntimeError):
@@ -19,7 +21,8 @@ class Trace:
 
     Attributes:
         launch: what ran.
-        generated: token ids up to and including EXIT or the fault.
+        generated: token ids up to and including EXIT or the fault; up to where it shows that a value comes
+            from memory which was never written, which no token says.
         memory: words of data memory after it, 32-bit unsigned.
         fault: why it stopped, or None.
     """
@@ -46,15 +49,30 @@ def run_launch(launch: Launch, limit: int | None = None) -> Trace:
         RunawayError: it has not ended after `limit` generated tokens.
     """
     machine = Machine(launch.machine)
+    machine.watch = Shadow(launch) if launch.shared.size else None
     token: int | None = None
     for incoming in launch.prompt:
         token = machine.step(incoming)
     generated = generate(machine, token, limit)
-    return Trace(launch, tuple(generated), tuple(machine.memory), launch_fault(launch, generated))
+    if machine.uninitialised is None:
+        fault = launch_fault(launch, generated)
+    else:
+        fault = uninitialised_fault(launch, generated, machine.uninitialised)
+    return Trace(launch, tuple(generated), tuple(machine.memory), fault)
+
+
+def uninitialised_fault(launch: Launch, generated: Sequence[int], error: UninitialisedError) -> Fault:
+    """The fault of a launch in which memory that was never written decided something after some tokens."""
+    follower = Follower(launch)
+    for token in generated:
+        follower.take(token)
+    return error.fault(launch, follower)
 
 
 def generate(machine: Machine, token: int | None, limit: int | None = None) -> list[int]:
     """Feed a machine its own tokens, from `token` on, up to and including EXIT or a fault; return them.
+
+    They end sooner where a value from memory that was never written decides something.
 
     Raises:
         RunawayError: it has not ended after `limit` tokens.
@@ -62,7 +80,7 @@ def generate(machine: Machine, token: int | None, limit: int | None = None) -> l
     """
     ends = end_tokens(machine.description)
     generated: list[int] = []
-    while True:
+    while machine.uninitialised is None:
         if token is None:
             raise ValueError("the machine leaves open which token follows")
         generated.append(token)
@@ -71,3 +89,4 @@ def generate(machine: Machine, token: int | None, limit: int | None = None) -> l
         if limit is not None and len(generated) >= limit:
             raise RunawayError(f"the launch has not ended after {limit} tokens")
         token = machine.step(token)
+    return generated

@@ -7,6 +7,7 @@ whose lanes meet in a uniform register, or in another warp's register row, run l
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, overload
@@ -18,7 +19,8 @@ from qgpu.backends.machine.block import BOUNDS, FAULTS, Block
 from qgpu.backends.machine.follow import Fault, Follower
 from qgpu.backends.machine.host import Launch, Region, region_bytes
 from qgpu.backends.machine.tokens import vocabulary
-from qgpu.backends.reference.datapath import Ports, evaluate
+from qgpu.backends.reference.datapath import Ports, evaluate, operands
+from qgpu.backends.reference.datapath import Result as LaneResult
 from qgpu.backends.reference.lanes import (
     NO_FAULT,
     Access,
@@ -31,6 +33,7 @@ from qgpu.backends.reference.lanes import (
 )
 from qgpu.backends.reference.machine import Machine
 from qgpu.backends.reference.run import RunawayError
+from qgpu.backends.reference.shadow import Shadow, UninitialisedError
 from qgpu.ir.interpreter.atomics import turns
 
 Places: TypeAlias = NDArray[np.intp]
@@ -57,7 +60,7 @@ class Result:
 
     Attributes:
         launch: what ran.
-        tokens: how many tokens it would have generated, with EXIT or the fault.
+        tokens: how many tokens it would have generated: those of Trace.generated.
         memory: words of data memory after it, 32-bit unsigned.
         fault: why it stopped, or None.
     """
@@ -84,17 +87,28 @@ def run_blocks(launch: Launch, limit: int | None = None) -> Result:
     for token in launch.prompt:
         machine.step(token)
     lanes = LaneMachine(machine)
-    stop = lanes.run(limit)
-    return Result(launch, lanes.tokens, lanes.memory, None if stop is None else _fault(launch, lanes, stop))
+    lanes.shadow = Shadow(launch) if launch.shared.size else None
+    try:
+        stop = lanes.run(limit)
+        fault = None if stop is None else _fault(launch, lanes, stop)
+    except UninitialisedError as error:
+        fault = error.fault(launch, _follower(launch, lanes))
+    return Result(launch, lanes.tokens, lanes.memory, fault)
 
 
 def _fault(launch: Launch, lanes: LaneMachine, stop: Stop) -> Fault:
-    follower = Follower(launch)
+    follower = _follower(launch, lanes)
     follower.block, follower.warp, follower.lane = stop.block, stop.warp, stop.lane
+    return follower.fault(vocabulary(launch.machine).id("fault", FAULTS.index(stop.kind)))
+
+
+def _follower(launch: Launch, lanes: LaneMachine) -> Follower:
+    """One that knows the thread block that runs."""
+    follower = Follower(launch)
     for preload in launch.kernel.preloads:
         if preload.name in follower.counters and preload.uniform is not None:
             follower.counters[preload.name] = int(lanes.uniforms[preload.uniform])
-    return follower.fault(vocabulary(launch.machine).id("fault", FAULTS.index(stop.kind)))
+    return follower
 
 
 class LaneMachine:
@@ -108,6 +122,7 @@ class LaneMachine:
         uniforms, memory: 32-bit unsigned.
         predicates: [predicate, warp, lane], the stored ones.
         bounds: of the predicates that have one.
+        shadow: what tells which memory was never written, or None.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -124,6 +139,7 @@ class LaneMachine:
         bits = np.arange(description.lanes)
         self.predicates = np.array(machine.predicates, np.int64)[:, :, None] >> bits & 1 != 0
         self.open = False
+        self.shadow: Shadow | None = None
         self._cells = self.registers.reshape(-1)
         self._active: dict[tuple[int, int, int], Places] = {}
 
@@ -132,6 +148,7 @@ class LaneMachine:
 
         Raises:
             RunawayError: it would not have ended after `limit` generated tokens.
+            UninitialisedError: with a shadow: a value from memory that was never written decides something.
             ValueError: the machine leaves open what follows.
         """
         stop: Stop | None = None
@@ -148,8 +165,10 @@ class LaneMachine:
 
     def step(self, number: int, block: Block) -> Stop | None:
         """Run one block for all its lanes, and choose the next; the lane that faulted, or None."""
+        if self.shadow is not None:
+            self.shadow.enter(number, block, self._holding_everywhere)
         visited = self.active(block)
-        values, fault = self._run_lanes(block, visited)
+        values, fault = self._run_lanes(number, block, visited)
         warps = max(1, self.warps) if block.all_warps else 1
         self.block = None
         if fault == NO_FAULT:
@@ -201,6 +220,11 @@ class LaneMachine:
         threads = np.arange(stored.size).reshape(stored.shape)
         return stored | (threads < self.bounds[predicate])
 
+    def _holding_everywhere(self) -> NDArray[np.bool_]:
+        """Where predicates hold, [predicate, thread]."""
+        held = [self._holding(index, self.description.warps) for index in range(len(self.predicates))]
+        return np.array(held).reshape(len(held), -1)
+
     def _count(self, values: Words, visited: Places, warps: int, block: Block) -> int:
         """Tokens of values, and of the steps over inactive lanes and to the next warp."""
         previous = np.concatenate(([-1], visited[:-1])) if len(visited) else visited
@@ -216,12 +240,14 @@ class LaneMachine:
             count += int(np.count_nonzero(values + half >= half << np.uint32(1)))
         return count
 
-    def _run_lanes(self, block: Block, visited: Places) -> tuple[Words, int]:
+    def _run_lanes(self, number: int, block: Block, visited: Places) -> tuple[Words, int]:
         """Compute and commit; the results before the first fault, and its kind."""
         if len(visited) == 1 or _lanes_meet(block, self):
-            return self._one_by_one(block, visited)
+            return self._one_by_one(number, block, visited)
         datapath, fault = lane_datapath(block), NO_FAULT
         access = datapath.access(self._ports(block, visited))
+        if self.shadow is not None and self.shadow.concerns(block, visited, access.address, access.second):
+            return self._one_by_one(number, block, visited)
         wrong = np.flatnonzero(access.faults != NO_FAULT)
         if len(wrong):
             first = int(wrong[0])
@@ -229,7 +255,7 @@ class LaneMachine:
         address = access.address[: len(visited)]
         places = self._memory_places(access, len(visited))
         if _accesses_meet(block, datapath, *places):
-            return self._one_by_one(block, visited)
+            return self._one_by_one(number, block, visited)
         values = np.empty(len(visited), np.uint32)
         for turn in _turns(block, datapath, *places):
             lanes, first, second = visited[turn], places[0][turn], places[1][turn]
@@ -239,6 +265,8 @@ class LaneMachine:
             )
             values[turn] = datapath.result(self._ports(block, lanes), memory, address[turn])
             self._commit(block, lanes, values[turn], (first, second))
+            if self.shadow is not None:
+                self.shadow.commit_clean(block, lanes, address[turn], access.second[: len(visited)][turn])
         if block.wr_uni:
             self._write_uniform(block, visited, values)
         return values, fault
@@ -301,25 +329,40 @@ class LaneMachine:
         else:
             self.uniforms[block.dest % len(self.uniforms)] = values[-1]
 
-    def _one_by_one(self, block: Block, visited: Places) -> tuple[Words, int]:
+    def _one_by_one(self, number: int, block: Block, visited: Places) -> tuple[Words, int]:
         """The same, lane by lane."""
-        memory, values, fault = MemorySequence(self.memory), [], NO_FAULT
-        for number in range(len(visited)):
-            place = visited[number : number + 1]
-            ports = self._ports(block, place)
-            lane = int(place[0]) % self.description.lanes
-            words = (ports.a, ports.b, ports.c, ports.e, ports.accumulator)
-            numbers = Ports(*(int(value[0]) for value in words), lane)
-            result = evaluate(block, numbers, memory)
-            if result.fault is not None:
-                fault = result.fault
-                break
-            values.append(result.value)
-            places = word((result.address >> 2) % len(memory)), word((result.second >> 2) % len(memory))
-            self._commit(block, place, word(result.value), places)
-            if block.wr_uni:
-                self._write_uniform(block, place, word(result.value))
-        return np.array(values, np.uint32), fault
+        memory, values = MemorySequence(self.memory), []
+        try:
+            for at in range(len(visited)):
+                result = self._one_lane(number, block, visited[at : at + 1], memory)
+                if result.fault is not None:
+                    return np.array(values, np.uint32), result.fault
+                values.append(result.value)
+        except UninitialisedError:
+            warps = int(visited[len(values)]) // self.description.lanes + 1
+            done = np.array(values, np.uint32)
+            self.tokens += self._count(done, visited[: len(values) + 1], warps, block)
+            raise
+        return np.array(values, np.uint32), NO_FAULT
+
+    def _one_lane(self, number: int, block: Block, visited: Places, memory: MemorySequence) -> LaneResult:
+        """Compute for one lane, and commit where it does not fault."""
+        ports, thread = self._ports(block, visited), int(visited[0])
+        words = (ports.a, ports.b, ports.c, ports.e, ports.accumulator)
+        numbers = Ports(*(int(value[0]) for value in words), thread % self.description.lanes)
+        result = evaluate(block, numbers, memory)
+        if self.shadow is not None:
+            values = functools.partial(operands, block, numbers, memory, result.address, result.second)
+            self.shadow.compute(number, block, thread, result, values)
+        if result.fault is not None:
+            return result
+        places = word((result.address >> 2) % len(memory)), word((result.second >> 2) % len(memory))
+        self._commit(block, visited, word(result.value), places)
+        if block.wr_uni:
+            self._write_uniform(block, visited, word(result.value))
+        if self.shadow is not None:
+            self.shadow.commit(block, thread, result.address, result.second)
+        return result
 
 
 _NOTHING = word(0)

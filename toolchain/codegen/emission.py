@@ -9,11 +9,20 @@ from dataclasses import dataclass
 
 from qgpu.backends.machine.block import Block
 from qgpu.backends.machine.description import MachineDescription
-from qgpu.backends.machine.program import HiddenBuffer, Kernel, Parameter, Preload, Printf, SourceLine
+from qgpu.backends.machine.program import (
+    SPILLED_UNIFORMS,
+    HiddenBuffer,
+    Kernel,
+    Parameter,
+    Preload,
+    Printf,
+    SharedArray,
+    SourceLine,
+)
 from qgpu.ir import Argument, Function, IntType, Location, PtrType
 from qgpu.toolchain.codegen.allocate import Allocation
 from qgpu.toolchain.codegen.environment import Lowered
-from qgpu.toolchain.codegen.memory_layout import whole_frame
+from qgpu.toolchain.codegen.memory_layout import array_offsets, whole_frame
 from qgpu.toolchain.codegen.nodes import EQUAL, GREATER, LESS, Access, move, word
 from qgpu.toolchain.codegen.refuse import first_place, refuse
 from qgpu.toolchain.codegen.registers import Guard, Register
@@ -72,6 +81,8 @@ def emit_kernel(
         hidden=tuple(_hidden(lowered, allocation)),
         printf=_printf(lowered),
         messages=tuple((index, tile.message) for index, tile in enumerate(program) if tile.message),
+        shared_arrays=tuple(_shared_arrays(function)),
+        thread_block_end=next((index for index, tile in enumerate(program) if tile.ends_thread_block), None),
     )
 
 
@@ -88,6 +99,13 @@ def _too_long(function: Function, program: Sequence[Tile], machine: MachineDescr
         first_place(function),
         *notes,
     )
+
+
+def _shared_arrays(function: Function) -> Iterator[SharedArray]:
+    offsets = array_offsets(function, "shared")
+    for array in function.shared:
+        if array.space == "shared":
+            yield SharedArray(array.name, offsets[array.name], array.size)
 
 
 def _printf(lowered: Lowered) -> Printf | None:
@@ -107,7 +125,7 @@ def _hidden(lowered: Lowered, allocation: Allocation) -> Iterator[HiddenBuffer]:
         yield HiddenBuffer(name, array.size, array.data.rstrip(b"\0"), allocation.numbers.get(register))
     if lowered.spilled_bytes:
         register = allocation.numbers.get(lowered.spilled_words)
-        yield HiddenBuffer("uniform registers", lowered.spilled_bytes, uniform=register)
+        yield HiddenBuffer(SPILLED_UNIFORMS, lowered.spilled_bytes, uniform=register)
 
 
 def _thread_preloads(allocation: Allocation) -> list[tuple[str, Tile]]:

@@ -84,7 +84,7 @@ def grid_loop(entry: Tile, lowered: Lowered, read: set[str]) -> list[Tile]:
     kernel reads are counted; `index.x` (ctaid * ntid + tid) is moved along.
     """
     left = lowered.special("nctaid.total")
-    last = Tile(routed(total(left, word(-1))), scalar=True, data=left)
+    last = Tile(routed(total(left, word(-1))), scalar=True, data=left, ends_thread_block=True)
     used = [axis for axis in _AXES if read & {f"ctaid.{axis}", f"index.{axis}"}]
     axes = _AXES[: _AXES.index(used[-1]) + 1] if used else ""
     tiles: list[Tile] = []

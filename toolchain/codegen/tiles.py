@@ -26,6 +26,7 @@ class Tile:
         stores: whether the result goes to memory.
         trap: the fault of a trap, or None.
         message: what the assertion says that the trap stands for.
+        ends_thread_block: whether it runs once after each thread block.
         everyone: whether lanes without a thread take part as well (the host's preloads).
         next: the tile that follows, or None at the end of the launch.
         taken: the tile that follows if some lane's result is not 0, or None where next always does.
@@ -41,6 +42,7 @@ class Tile:
     trap: int | None = None
     message: str = ""
     everyone: bool = False
+    ends_thread_block: bool = False
     loc: Location | None = None
     next: Tile | None = None
     taken: Tile | None = None
