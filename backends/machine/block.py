@@ -28,9 +28,10 @@ OPS: dict[str, str] = {
     "shl": "X << Y; 0 where Y, unsigned, is 32 or more",
     "shr": "X >> Y, filled with 0, or with bit 31 of X where `signed`; Y of 32 and more shifts all bits out",
     "shf": "the low word of Z:X >> Y, Z being the high word; Z where Y is 32 or more (PTX shf.r.clamp)",
-    "cmp": "Z, plus 1 where the relation of X and Y (signed where `signed`) is one of cond_lt, _eq, _gt",
-    "cmpn": "Z, minus 1 where that relation holds",
-    "lex": "bit 0 of Z where X = Y, else 1 where that relation holds (the next word of a longer comparison)",
+    "cmp": "1 where the relation of X and Y (signed where `signed`) is one of cond_lt, _eq, _gt, else 0",
+    "inc": "Z + 1 where that relation holds, else Z",
+    "dec": "Z - 1 where that relation holds, else Z",
+    "lex": "bit 0 of Z where X = Y, else as cmp (the higher words of a longer comparison)",
     "pick": "X where that relation holds, else Y (minimum and maximum)",
     "select": "X where bit 0 of Z is 1, else Y",
     "merge": "X with the addressed byte (width8) or half word (width16) replaced by low bits of Y",
@@ -41,19 +42,6 @@ OPS: dict[str, str] = {
     "rcp": "2^32 / X, or less by up to 1/128 of it and 1 (by X's 9 highest bits); all ones for 0",
 }
 """The operations of the arithmetic unit; `op` of a block is one of these names."""
-
-RECIPROCAL_INDEX_BITS = 8
-"""Bits below the highest one bit of X that `rcp` looks at."""
-
-RECIPROCAL_BITS = 10
-"""Bits of a reciprocal before it is moved to its place."""
-
-RECIPROCALS = tuple(
-    (1 << RECIPROCAL_BITS + RECIPROCAL_INDEX_BITS) // (entry + 1)
-    for entry in range(1 << RECIPROCAL_INDEX_BITS, 2 << RECIPROCAL_INDEX_BITS)
-)
-"""By those bits: the reciprocal of the next number of as many bits, so that none is too large. With k bits
-above X's highest one bit, `rcp` is the entry times 2^(k + 1 - RECIPROCAL_BITS), rounded down."""
 
 FAULTS = ("out-of-bounds", "misaligned", "barrier", "trap", "assert")
 """Fault kinds in the order of their tokens: first the address unit's two; a trap block names its own."""

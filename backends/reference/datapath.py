@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from qgpu.backends.machine.block import (
-    FAULTS,
-    INDEX_BITS,
-    RECIPROCAL_BITS,
-    RECIPROCAL_INDEX_BITS,
-    RECIPROCALS,
-    Block,
-)
+from qgpu.backends.machine.block import FAULTS, INDEX_BITS, Block
 from qgpu.backends.machine.description import BUFFER_ALIGN_WORDS, DESCRIPTOR_BASE_BITS
+from qgpu.ir.core.reciprocals import reciprocal
 
 WORD = 0xFFFFFFFF
 _BASE_MASK = (1 << DESCRIPTOR_BASE_BITS) - 1
@@ -214,10 +208,14 @@ def _shf(block: Block, x: int, y: int, z: int, address: int) -> int:
 
 
 def _cmp(block: Block, x: int, y: int, z: int, address: int) -> int:
+    return int(_holds(block, x, y))
+
+
+def _inc(block: Block, x: int, y: int, z: int, address: int) -> int:
     return z + _holds(block, x, y) & WORD
 
 
-def _cmpn(block: Block, x: int, y: int, z: int, address: int) -> int:
+def _dec(block: Block, x: int, y: int, z: int, address: int) -> int:
     return z - _holds(block, x, y) & WORD
 
 
@@ -260,12 +258,7 @@ def _brev(block: Block, x: int, y: int, z: int, address: int) -> int:
 
 
 def _rcp(block: Block, x: int, y: int, z: int, address: int) -> int:
-    if x == 0:
-        return WORD
-    zeros = 32 - x.bit_length()
-    index = x << zeros + 1 & WORD
-    entry = RECIPROCALS[index >> 32 - RECIPROCAL_INDEX_BITS]
-    return entry << zeros + 1 >> RECIPROCAL_BITS
+    return reciprocal(x)
 
 
 OPERATIONS: dict[str, Callable[[Block, int, int, int, int], int]] = {
@@ -276,7 +269,8 @@ OPERATIONS: dict[str, Callable[[Block, int, int, int, int], int]] = {
     "shr": _shr,
     "shf": _shf,
     "cmp": _cmp,
-    "cmpn": _cmpn,
+    "inc": _inc,
+    "dec": _dec,
     "lex": _lex,
     "pick": _pick,
     "select": _select,

@@ -14,15 +14,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from qgpu.backends.machine.block import (
-    INDEX_BITS,
-    RECIPROCAL_BITS,
-    RECIPROCAL_INDEX_BITS,
-    RECIPROCALS,
-    Block,
-)
+from qgpu.backends.machine.block import INDEX_BITS, Block
 from qgpu.backends.machine.description import BUFFER_ALIGN_WORDS, DESCRIPTOR_BASE_BITS
 from qgpu.backends.reference.datapath import MISALIGNED, OUT_OF_BOUNDS
+from qgpu.ir.core import reciprocals
 
 Words: TypeAlias = NDArray[Any]
 """32-bit unsigned words; numpy's stubs lose that dtype in most operations with a plain number."""
@@ -313,10 +308,15 @@ def _shf(block: Block) -> Operation:
 
 def _cmp(block: Block) -> Operation:
     holds = _holds(block)
+    return lambda x, y, z, address: holds(x, y).astype(np.uint32)
+
+
+def _inc(block: Block) -> Operation:
+    holds = _holds(block)
     return lambda x, y, z, address: z + holds(x, y).astype(np.uint32)
 
 
-def _cmpn(block: Block) -> Operation:
+def _dec(block: Block) -> Operation:
     holds = _holds(block)
     return lambda x, y, z, address: z - holds(x, y).astype(np.uint32)
 
@@ -393,15 +393,15 @@ _HALVES = tuple(
 )
 """How far groups of bits move, and the places of the lower groups."""
 
-_RECIPROCALS = np.array(RECIPROCALS, np.uint64)
+_RECIPROCALS = np.array(reciprocals.RECIPROCALS, np.uint64)
 
 
 def _rcp(block: Block) -> Operation:
     def run(x: Words, y: Words, z: Words, address: Words) -> Words:
         zeros = _zeros_above(x).astype(np.uint64)
-        index = (x.astype(np.uint64) << zeros >> np.uint64(31 - RECIPROCAL_INDEX_BITS)).astype(np.int64)
-        entry = _RECIPROCALS[index & len(RECIPROCALS) - 1]
-        moved = entry << zeros + np.uint64(1) >> np.uint64(RECIPROCAL_BITS)
+        index = (x.astype(np.uint64) << zeros >> np.uint64(31 - reciprocals.INDEX_BITS)).astype(np.int64)
+        entry = _RECIPROCALS[index & len(_RECIPROCALS) - 1]
+        moved = entry << zeros + np.uint64(1) >> np.uint64(reciprocals.ENTRY_BITS)
         return np.where(x == 0, np.uint32(0xFFFFFFFF), moved.astype(np.uint32))
 
     return run
@@ -415,7 +415,8 @@ OPERATIONS: dict[str, Callable[[Block], Operation]] = {
     "shr": _shr,
     "shf": _shf,
     "cmp": _cmp,
-    "cmpn": _cmpn,
+    "inc": _inc,
+    "dec": _dec,
     "lex": _lex,
     "pick": _pick,
     "select": _select,

@@ -78,10 +78,14 @@ def _shf(unit: Arithmetic, enable: Channel) -> None:
 
 
 def _cmp(unit: Arithmetic, enable: Channel) -> None:
+    unit.circuit.add_and(unit.result[0], enable, unit.related)
+
+
+def _inc(unit: Arithmetic, enable: Channel) -> None:
     step(unit.circuit, unit.operands.z, unit.related, True, unit.result, enable)
 
 
-def _cmpn(unit: Arithmetic, enable: Channel) -> None:
+def _dec(unit: Arithmetic, enable: Channel) -> None:
     step(unit.circuit, unit.operands.z, unit.related, False, unit.result, enable)
 
 
@@ -134,7 +138,8 @@ UNITS: dict[str, Callable[[Arithmetic, Channel], None]] = {
     "shr": _shr,
     "shf": _shf,
     "cmp": _cmp,
-    "cmpn": _cmpn,
+    "inc": _inc,
+    "dec": _dec,
     "lex": _lex,
     "pick": _pick,
     "select": _select,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from qgpu.backends.machine.block import RECIPROCAL_BITS, RECIPROCAL_INDEX_BITS, RECIPROCALS
 from qgpu.backends.transformer.circuit import Channel, Circuit, Form, FormLike, as_form, number, total
+from qgpu.ir.core.reciprocals import ENTRY_BITS, INDEX_BITS, RECIPROCALS
 
 
 def leading_one(circuit: Circuit, x: Sequence[FormLike]) -> list[Channel]:
@@ -37,15 +37,15 @@ def reciprocal(
     The bits below the leading one, a function of the number that they are, and that function's value moved
     to where the leading one's place puts it.
     """
-    index = circuit.bus("reciprocal.index", RECIPROCAL_INDEX_BITS)
+    index = circuit.bus("reciprocal.index", INDEX_BITS)
     for top, chosen in enumerate(leading):
-        for k, bit in zip(reversed(range(RECIPROCAL_INDEX_BITS)), reversed(x[:top]), strict=False):
+        for k, bit in zip(reversed(range(INDEX_BITS)), reversed(x[:top]), strict=False):
             circuit.add_and(index[k], chosen, bit)
-    entry = circuit.bus("reciprocal.entry", RECIPROCAL_BITS)
+    entry = circuit.bus("reciprocal.entry", ENTRY_BITS)
     functions = [(channel, _entry_bit(k)) for k, channel in enumerate(entry)]
-    circuit.add_function(number(index), (1 << RECIPROCAL_INDEX_BITS) - 1, functions)
+    circuit.add_function(number(index), (1 << INDEX_BITS) - 1, functions)
     for top, chosen in enumerate(leading):
-        shift = len(x) - RECIPROCAL_BITS - top
+        shift = len(x) - ENTRY_BITS - top
         for k, bit in enumerate(entry):
             if 0 <= k + shift < len(outputs):
                 circuit.add_and(outputs[k + shift], enable, chosen, bit)
