@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,9 @@ from qgpu.backends.reference.datapath import OPERATIONS, WORD, Result
 
 _WHOLE = 0b1111
 """All bytes of a word."""
+
+_Address = TypeVar("_Address", int, NDArray[Any])
+"""Byte addresses of one lane or of many."""
 
 Operands = tuple[int, int, int]
 """X, Y and Z of a lane, or their marks."""
@@ -212,12 +216,13 @@ class Shadow:
     # What many lanes do
 
     def concerns(
-        self, block: Block, places: NDArray[np.intp], address: NDArray[np.uint32], second: NDArray[np.uint32]
+        self, block: Block, places: NDArray[np.intp], address: NDArray[Any], second: NDArray[Any]
     ) -> bool:
         """Whether a value with a mark, or memory that was not written, is among what lanes read."""
-        if self._any_unwritten(address, _needed(block, address)):
+        reads = block.m_to_x or block.m_to_y or block.m_sub_to_x
+        if reads and self._any_unwritten(address, _needed(block, address)):
             return True
-        if block.m2_to_z and self._any_unwritten(second, _WHOLE):
+        if block.m2_to_z and self._any_unwritten(second, np.array([_WHOLE])):
             return True
         if not self.active:
             return False
@@ -233,13 +238,11 @@ class Shadow:
                 marks.append(self._uniforms[number % len(self._uniforms)])
         return any(marks)
 
-    def _any_unwritten(self, address: NDArray[np.uint32], needed: int | NDArray[np.uint8]) -> bool:
-        if isinstance(needed, int) and not needed:
-            return False
+    def _any_unwritten(self, address: NDArray[Any], needed: NDArray[Any]) -> bool:
         return bool((self._written[(address >> 2) % len(self._written)] & needed != needed).any())
 
     def commit_clean(
-        self, block: Block, places: NDArray[np.intp], address: NDArray[np.uint32], second: NDArray[np.uint32]
+        self, block: Block, places: NDArray[np.intp], address: NDArray[Any], second: NDArray[Any]
     ) -> None:
         """Results that have no mark go to the block's destinations."""
         if block.wr_mem:
@@ -289,16 +292,17 @@ def _inside(words: slice, word: int) -> bool:
     return words.start <= word < words.stop
 
 
-def _bytes(block: Block, address: int | NDArray[np.uint32]) -> int | NDArray[np.uint8]:
+def _bytes(block: Block, address: _Address) -> _Address:
     """The bytes of its word that an access selects, as a mask."""
-    place = address & 3
-    bits = 1 << place if block.width8 else 3 << (place & 2) if block.width16 else _WHOLE | 0 * place
-    return bits if isinstance(bits, int) else bits.astype(np.uint8)
+    whole = _WHOLE + 0 * address
+    if block.width8:
+        return 1 << (address & 3)
+    return 3 << (address & 2) if block.width16 else whole
 
 
-def _stored(block: Block, address: int | NDArray[np.uint32]) -> int | NDArray[np.uint8]:
+def _stored(block: Block, address: _Address) -> _Address:
     """The bytes of the word that a store of a block writes anew."""
-    return _bytes(block, address) if block.op == "merge" else _WHOLE
+    return _bytes(block, address) if block.op == "merge" else _WHOLE + 0 * address
 
 
 def _keeps(block: Block) -> bool:
@@ -306,12 +310,12 @@ def _keeps(block: Block) -> bool:
     return bool(block.wr_mem and block.op == "merge")
 
 
-def _needed(block: Block, address: int | NDArray[np.uint32]) -> int | NDArray[np.uint8]:
+def _needed(block: Block, address: _Address) -> _Address:
     """The bytes of the memory word that a result depends on."""
     if block.m_sub_to_x:
         return _bytes(block, address)
     reads = (block.m_to_x or block.m_to_y) and not _keeps(block)
-    return _WHOLE if reads else 0
+    return (_WHOLE if reads else 0) + 0 * address
 
 
 def _any(block: Block, operands: Operands, marks: Operands) -> int:
