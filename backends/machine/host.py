@@ -266,10 +266,33 @@ def _uniform_values(
     for hidden, region in zip(kernel.hidden, layout.hidden, strict=True):
         values |= {} if hidden.uniform is None else {hidden.uniform: region.descriptor}
     for preload in kernel.preloads:
-        if preload.uniform is not None:
+        if preload.uniform is None:
+            continue
+        if preload.name.startswith("limit."):
+            value = _limit(preload.name, kernel.parameters, arguments)
+        else:
             value = launch_value(preload.name, grid, block, layout.shared, layout.local, layout.memory)
-            values[preload.uniform] = value & 0xFFFFFFFF
+        values[preload.uniform] = value & 0xFFFFFFFF
     return values
+
+
+def _limit(name: str, parameters: Sequence[Parameter], arguments: Sequence[int | bytes]) -> int:
+    """The value of a preload `limit.SM:P`: the low word of scalar P plus M, within 0 and the largest int.
+
+    The word is signed where S is `s`, unsigned where it is `u`.
+
+    Raises:
+        LaunchError: there is no such scalar.
+    """
+    kind, _, number = name.removeprefix("limit.").partition(":")
+    known = kind[:1] in ("s", "u") and kind[1:].isdecimal() and number.isdecimal()
+    argument = arguments[int(number)] if known and int(number) < len(arguments) else b""
+    if isinstance(argument, bytes):
+        raise LaunchError(f"the kernel asks the host for '{name}', which it does not know")
+    value = _extended(parameters[int(number)], argument) & 0xFFFFFFFF
+    if kind[0] == "s" and value >> 31:
+        value -= 1 << 32
+    return max(0, min(value + int(kind[1:]), (1 << 31) - 1))
 
 
 def _extended(parameter: Parameter, value: int) -> int:

@@ -1,7 +1,7 @@
 """Addresses: pointers as a descriptor and a sum of terms, and the sums that one block can form.
 
-One block adds two terms of scale 1 or 4, or one term and a constant. What is more than that is added up in
-registers first, in words where all scales are whole words. A product there is exact or out of bounds: an
+One block adds a term and a uniform one, of scale 1 or 4, or one term and a constant. What is more than that is
+added up in registers first, in words where all scales are whole words. A product there is exact or out of bounds: an
 index that could wrap is limited first.
 """
 
@@ -14,6 +14,7 @@ from qgpu.backends.machine.block import DISPLACEMENT_BITS
 from qgpu.backends.machine.description import MAX_MEMORY_WORDS
 from qgpu.toolchain.codegen.arithmetic import extreme, product, total
 from qgpu.toolchain.codegen.nodes import Access, Arg, Expression, Node, Operand, Term, signed, word
+from qgpu.toolchain.codegen.regions import is_uniform
 from qgpu.toolchain.codegen.registers import Register
 
 Make = Callable[[Expression], Arg]
@@ -59,9 +60,13 @@ def _fits(pointer: Pointer) -> bool:
     """Whether a block can form the offset: see `routing.offset_routes`."""
     terms, shifted = pointer.terms, pointer.displacement != 0
     if len(terms) == 1:
-        return terms[0].scale in (1, 4) or (terms[0].scale == 2 and not shifted and not terms[0].unsigned)
-    simple = all(term.scale in (1, 4) for term in terms) and sum(term.unsigned for term in terms) < 2
+        return terms[0].scale in (1, 4) or (terms[0].scale == 2 and not shifted and _may_give_j(terms[0]))
+    simple = all(term.scale in (1, 4) for term in terms) and any(map(_may_give_j, terms))
     return not terms or (len(terms) == 2 and simple and not shifted)
+
+
+def _may_give_j(term: Term) -> bool:
+    return is_uniform(term.value) and not term.unsigned
 
 
 def _brought_near(pointer: Pointer, make: Make) -> Pointer:

@@ -5,17 +5,22 @@ Where registers are too few, some go elsewhere, and what is left is coloured ane
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from qgpu.backends.machine.description import MachineDescription
+from qgpu.toolchain.codegen.bounds import choose_bound
 from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.interference import FIRST, Interference, coloured
 from qgpu.toolchain.codegen.limits import Limits
 from qgpu.toolchain.codegen.liveness import Live, Liveness, read
+from qgpu.toolchain.codegen.nodes import Node, move
 from qgpu.toolchain.codegen.refuse import first_place, refuse
 from qgpu.toolchain.codegen.registers import Kind, Register
 from qgpu.toolchain.codegen.relief import Relief
-from qgpu.toolchain.codegen.tiles import Tile
+from qgpu.toolchain.codegen.splicing import splice, weights
+from qgpu.toolchain.codegen.tiles import Tile, routed
 
 _KINDS: tuple[Kind, ...] = ("predicate", "uniform", "thread")
 """The kinds in the order in which they are relieved: a condition that is no predicate needs a word."""
@@ -31,6 +36,10 @@ class Allocation:
     numbers: dict[Register, int] = field(default_factory=dict)
     counts: dict[Kind, int] = field(default_factory=dict)
 
+    def place(self, register: Register) -> tuple[Kind, int]:
+        """What registers that share a number have in common."""
+        return register.kind, self.numbers[register]
+
 
 def allocate(tiles: list[Tile], lowered: Lowered, limits: Limits) -> Allocation:
     """Number the registers of a program, and take out copies that have become copies onto themselves.
@@ -42,6 +51,9 @@ def allocate(tiles: list[Tile], lowered: Lowered, limits: Limits) -> Allocation:
     """
     temporaries: set[Register] = set()
     reserves = dict(_RESERVES)
+    remove_dead_writes(tiles)
+    splice(tiles, _with_one_destination)
+    choose_bound(tiles, lowered)
     while True:
         liveness = remove_dead_writes(tiles)
         graph = Interference(tiles, liveness)
@@ -51,6 +63,7 @@ def allocate(tiles: list[Tile], lowered: Lowered, limits: Limits) -> Allocation:
         allocation = _numbered(graph)
         kind = _scarce(allocation, limits)
         if kind is None:
+            _put_accumulators_first(tiles, allocation)
             remove_tiles(tiles, _idle_copies(tiles, allocation))
             return allocation
         room = limits.counts[kind] - FIRST[kind] - graph.pinned(kind) - reserves[kind]
@@ -59,6 +72,39 @@ def allocate(tiles: list[Tile], lowered: Lowered, limits: Limits) -> Allocation:
             raise _too_many(kind, lowered, allocation.counts[kind], limits)
         temporaries |= relief.temporaries
         reserves[kind] += 1
+
+
+def _with_one_destination(tile: Tile) -> list[Tile]:
+    """A tile that writes no register beside a predicate: another tests the register."""
+    if tile.predicate is None or tile.data is None:
+        return [tile]
+    test = Tile(routed(move(tile.data)), guard=tile.guard, predicate=tile.predicate, loc=tile.loc)
+    test.taken, tile.taken, tile.predicate = tile.taken, None, None
+    return [tile, test]
+
+
+def _put_accumulators_first(tiles: Sequence[Tile], allocation: Allocation) -> None:
+    """Renumber thread registers so that those read through the accumulator port come first, the busiest before."""
+    uses = Counter[int]()
+    for tile, weight in weights(tiles).items():
+        if tile.routing.accumulator:
+            uses[allocation.numbers[tile.routing.accumulator]] += weight
+    order = sorted(range(allocation.counts["thread"]), key=lambda number: -uses[number])
+    renumbered = {number: position for position, number in enumerate(order)}
+    for register, number in allocation.numbers.items():
+        if register.kind == "thread":
+            allocation.numbers[register] = renumbered[number]
+
+
+def misfits(tiles: Iterable[Tile], allocation: Allocation, machine: MachineDescription) -> set[Node]:
+    """The roots of tiles whose accumulator lies in rows that the accumulator port does not reach."""
+    stride = machine.warp_stride(max(1, allocation.counts["thread"]))
+    reached = machine.accumulator_rows // stride
+    return {
+        tile.root
+        for tile in tiles
+        if tile.root and (found := tile.routing.accumulator) and allocation.numbers[found] >= reached
+    }
 
 
 def _scarce(allocation: Allocation, limits: Limits) -> Kind | None:
@@ -129,13 +175,13 @@ def _drop_dead(tile: Tile, live: Live) -> Iterator[Register]:
     if tile.data is not None and tile.data not in live and not tile.data.pinned:
         yield tile.data
         tile.data = None
-    if tile.predicate is not None and tile.predicate not in live:
+    if tile.predicate is not None and tile.predicate not in live and not tile.predicate.pinned:
         yield tile.predicate
         tile.predicate = None
 
 
 def _does_nothing(tile: Tile) -> bool:
-    effect = tile.data or tile.predicate or tile.stores or tile.access or tile.taken or tile.next is tile
+    effect = tile.data or tile.predicate or tile.touches_memory or tile.taken or tile.next is tile
     return not effect and tile.trap is None
 
 
@@ -146,6 +192,7 @@ def remove_tiles(tiles: list[Tile], removed: set[Tile]) -> None:
     for tile in tiles:
         tile.next = _past(tile.next, removed)
         tile.taken = _past(tile.taken, removed)
+        tile.idle = _past(tile.idle, removed)
     if tiles[0] in removed:
         first = _past(tiles[0], removed)
         assert first is not None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from qgpu.backends.machine.block import Block
+from qgpu.backends.machine.block import RUN_BLOCKS, Block
 from qgpu.backends.machine.description import MachineDescription
 from qgpu.backends.machine.program import (
     SPILLED_UNIFORMS,
@@ -71,6 +71,8 @@ def emit_kernel(
             *_uniform_preloads(allocation),
         ),
         blocks=tuple(_block(tile, layout) for tile in program),
+        flat=tuple(_flat(program, layout)),
+        single=tuple(_single(program, layout)),
         lines=tuple(_line(tile.loc) for tile in program),
         registers=allocation.counts["thread"],
         predicates=allocation.counts["predicate"],
@@ -181,10 +183,30 @@ def _line(loc: Location | None) -> SourceLine:
     return SourceLine(loc.file, line, column)
 
 
+def _flat(program: Sequence[Tile], layout: _Layout) -> Iterator[tuple[int, Block]]:
+    """The blocks that stand for others in thread blocks of one dimension."""
+    for number, tile in enumerate(program):
+        if tile.flat is not None and tile.taken is None:
+            flow = {"next": tile.next, "idle": None, "ends_thread_block": tile.ends_thread_block}
+            flat = replace(tile.flat, **flow)
+            layout.positions[flat] = number
+            yield number, _block(flat, layout)
+
+
+def _single(program: Sequence[Tile], layout: _Layout) -> Iterator[tuple[int, Block]]:
+    """The blocks that stand for others in launches of one thread block: after it nothing is left to do."""
+    for number, tile in enumerate(program):
+        if tile.ends_thread_block:
+            yield number, Block(next_exit=1)
+        elif tile.next is not None and tile.next.ends_thread_block and tile.flat is None:
+            yield number, replace(_block(tile, layout), next=0, fall=0, next_exit=1)
+
+
 def _block(tile: Tile, layout: _Layout) -> Block:
     fields: dict[str, int | str] = {}
     fields |= _operand_fields(tile, layout)
     fields |= _access_fields(tile.access, tile.routing.flags)
+    fields["check2"] = int(tile.second is not None)
     fields |= _destination_fields(tile, layout)
     fields |= _lane_fields(tile, layout)
     fields |= _flow_fields(tile, layout.positions)
@@ -197,7 +219,7 @@ def _operand_fields(tile: Tile, layout: _Layout) -> dict[str, int | str]:
     fields: dict[str, int | str] = dict.fromkeys(routing.flags, 1)
     for port, value in routing.ports.items():
         fields[port] = layout.number(value) if isinstance(value, Register) else word(value)
-        if isinstance(value, Register) and port != "c":
+        if isinstance(value, Register) and port in "ab":
             fields[f"{port}_{value.kind}"] = 1
     fields["op"] = expression.op
     fields["lut"] = expression.lut
@@ -219,12 +241,13 @@ def _access_fields(access: Access | None, flags: Sequence[str]) -> dict[str, int
 
 
 def _destination_fields(tile: Tile, layout: _Layout) -> dict[str, int | str]:
-    fields: dict[str, int | str] = {"wr_mem": int(tile.stores)}
+    fields: dict[str, int | str] = {"wr_mem": int(tile.stores), "wr_mem2": int(tile.stores_second)}
     if tile.data is not None:
         fields["dest"] = layout.number(tile.data)
         fields["wr_uni" if tile.data.kind == "uniform" else "wr_reg"] = 1
     if tile.predicate is not None:
-        fields |= {"wr_pred": 1, "dest_pred": layout.number(tile.predicate)}
+        wr = "wr_bound" if tile.bound else "wr_pred"
+        fields |= {wr: 1, "dest_pred": layout.number(tile.predicate)}
     if tile.trap is not None:
         fields |= {"trap": 1, "imm": tile.trap}
     return fields
@@ -248,7 +271,13 @@ def _mask(guard: Guard, polarity: bool, layout: _Layout) -> int:
 
 
 def _flow_fields(tile: Tile, positions: dict[Tile, int]) -> dict[str, int | str]:
-    fields: dict[str, int | str] = {"next_exit": 1} if tile.next is None else {"next": positions[tile.next]}
+    if tile.next is None:
+        fields: dict[str, int | str] = {"next_exit": 1}
+    else:
+        number, following = positions[tile], positions[tile.next]
+        fields = {"next": following, "fall": int(following == number + 1 and following % RUN_BLOCKS != 0)}
     if tile.taken is not None:
         fields |= {"branch_any": 1, "taken": positions[tile.taken]}
+    if tile.idle is not None:
+        fields |= {"skip_idle": 1, "taken": positions[tile.idle]}
     return fields

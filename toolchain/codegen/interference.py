@@ -24,7 +24,9 @@ class Interference:
         self._merged: dict[Register, Register] = {}
         self.neighbours: dict[Register, set[Register]] = {}
         for tile in tiles:
-            for register in (*written(tile), *tile.routing.registers, *(g.register for g in tile.guard)):
+            other = tile.flat.routing.registers if tile.flat else ()
+            guarding = (literal.register for literal in tile.guard)
+            for register in (*written(tile), *tile.routing.registers, *guarding, *other):
                 self.neighbours.setdefault(register, set())
             self._add_writes(tile, liveness)
         for register in list(self.neighbours):

@@ -80,7 +80,7 @@ class Liveness:
     def parts(self, tile: Tile) -> bool:
         """Whether the predicate that a tile writes is dead after it, yet tells lanes apart."""
         step = self._steps[tile]
-        if tile.predicate is None or tile.predicate in step.after:
+        if tile.predicate is None or tile.predicate.pinned or tile.predicate in step.after:
             return False
         return any(member & step.changed for lanes in step.after.values() for member in lanes)
 

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from qgpu.backends.machine.description import BUFFER_ALIGN_WORDS, DESCRIPTOR_BASE_BITS
+from qgpu.backends.machine.block import FAULTS
 from qgpu.ir import I32, Instruction, IntType, PtrType
-from qgpu.toolchain.codegen.addresses import Pointer, access, offset_in
-from qgpu.toolchain.codegen.arithmetic import ATOMICS, OLD_VALUES, logic
+from qgpu.toolchain.codegen.addresses import Pointer, access
+from qgpu.toolchain.codegen.arithmetic import ATOMICS, OLD_VALUES
 from qgpu.toolchain.codegen.environment import Environment
-from qgpu.toolchain.codegen.nodes import EQUAL, MEMORY, Access, Arg, Expression, Node, Term, move
+from qgpu.toolchain.codegen.nodes import EQUAL, MEMORY, Access, Arg, Expression, Node, move
 from qgpu.toolchain.codegen.pointer_lowering import PointerLowering
 from qgpu.toolchain.codegen.refuse import refuse_instruction
 from qgpu.toolchain.codegen.regions import is_uniform
-
-_FEW = 2
-"""Buffers up to which it is cheaper to try each than to compute an address."""
 
 
 class MemoryLowering:
@@ -43,8 +40,11 @@ class MemoryLowering:
     def _loaded(self, instruction: Instruction, pointer: Pointer, type_: object) -> Node:
         width, sign = _bytes(instruction, type_), instruction.attrs.get("ext") == "sign"
         where = access(pointer, width, sign, self._env.emitter.value)
+        expression = Expression("mad", MEMORY, 1)
+        if not _fits(where):
+            return self._one_of_several("load", instruction, expression, where)
         uniform = self._env.uniformity.uniform(instruction)
-        return self._add("load", instruction, Expression("mad", MEMORY, 1), where, uniform)
+        return self._add("load", instruction, expression, where, uniform)
 
     def store(self, instruction: Instruction) -> None:
         """Lower a store."""
@@ -85,14 +85,10 @@ class MemoryLowering:
     def _write(
         self, kind: str, instruction: Instruction, pointer: Pointer, width: int, expression: Expression
     ) -> Node:
-        if is_uniform(pointer.descriptor):
-            where = access(pointer, width, False, self._env.emitter.value)
+        where = access(pointer, width, False, self._env.emitter.value)
+        if _fits(where):
             return self._add(kind, instruction, expression, where, uniform=False)
-        choices = self._pointers.choices(instruction.operands[0])
-        if len(choices) <= _FEW and not instruction.uses:
-            where = access(pointer, width, False, self._env.emitter.value)
-            return self._one_of_several(kind, instruction, expression, where)
-        return self._by_address(kind, instruction, pointer, width, expression)
+        return self._one_of_several(kind, instruction, expression, where)
 
     def _add(
         self, kind: str, instruction: Instruction, expression: Expression, where: Access, uniform: bool
@@ -104,38 +100,31 @@ class MemoryLowering:
     def _one_of_several(
         self, kind: str, instruction: Instruction, expression: Expression, where: Access
     ) -> Node:
-        """Writes to each buffer it may be, in the lanes whose it is and that have not written to one before.
+        """Accesses each buffer that it may be, in the lanes whose it is, and faults in lanes that have none.
 
-        A block reads two thread registers; the buffer's, the index's and the value's would be three.
+        A block reads one thread register for its address; the buffer's and the index's would be two.
         """
-        emitter = self._env.emitter
-        guard, node = emitter.region.guard, None
+        emitter, guard, node = self._env.emitter, self._env.emitter.region.guard, None
         for descriptor in self._pointers.choices(instruction.operands[0]):
             same = Expression("cmp", where.descriptor, descriptor, relation=EQUAL)
             condition = emitter.add("value", same, uniform=False)
             condition.guard = guard
-            node = self._add(
-                kind, instruction, expression, replace(where, descriptor=descriptor), uniform=False
-            )
-            node.guard = (*guard, (condition, True))
-            guard = (*guard, (condition, False))
-        assert node is not None
-        return node
+            chosen = replace(where, descriptor=descriptor)
+            one = self._add(kind, instruction, expression, chosen, uniform=False)
+            one.guard = (*guard, (condition, True))
+            one.over = node if instruction.uses else None
+            guard, node = (*guard, (condition, False)), one
+        stray = emitter.add("trap", move(0), uniform=False)
+        stray.trap, stray.guard = FAULTS.index("out-of-bounds"), guard
+        return node or emitter.add("value", move(0), uniform=False)
 
-    def _by_address(
-        self, kind: str, instruction: Instruction, pointer: Pointer, width: int, expression: Expression
-    ) -> Node:
-        """Checks the access by a load, and writes through the descriptor of all of memory."""
-        emitter = self._env.emitter
-        offset = offset_in(pointer, 1, emitter.value)
-        term = (Term(offset, 1),)
-        checked = Access(pointer.descriptor, term, 0, width, space=pointer.space)
-        self._add("check", instruction, Expression("mad", MEMORY, 1), checked, uniform=False)
-        base = emitter.value(logic("and", pointer.descriptor, (1 << DESCRIPTOR_BASE_BITS) - 1))
-        address = emitter.value(Expression("mad", base, 4 * BUFFER_ALIGN_WORDS, offset))
-        everything = self._env.result.special("memory")
-        where = Access(everything, (Term(address, 1),), 0, width, space=pointer.space)
-        return self._add(kind, instruction, expression, where, uniform=False)
+
+def _fits(where: Access) -> bool:
+    """Whether a block can read both the descriptor and the index: one of them alone through port A."""
+    if is_uniform(where.descriptor) or not where.terms:
+        return True
+    only = where.terms[0] if len(where.terms) == 1 and not where.displacement else None
+    return only is not None and is_uniform(only.value) and only.scale in (1, 4)
 
 
 def _after(pointer: Pointer) -> Pointer:

@@ -22,7 +22,7 @@ LUT_X, LUT_Y, LUT_Z = 0xF0, 0xCC, 0xAA
 """Truth tables of the operands: a function of X, Y, Z is the same function of these (PTX ISA, lop3)."""
 
 
-EFFECTS = ("store", "atomic", "check", "trap")
+EFFECTS = ("store", "atomic", "trap")
 """Kinds of nodes that do something beside their result."""
 
 ANY_SPACE = "any"
@@ -30,13 +30,19 @@ ANY_SPACE = "any"
 
 
 class _Memory:
-    """The word, half word or byte that the node's access names, as an operand."""
+    """The word, half word or byte that an access of the block names, as an operand."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def __repr__(self) -> str:
-        return "mem"
+        return self._name
 
 
-MEMORY: Final = _Memory()
+MEMORY: Final = _Memory("mem")
+MEMORY_2: Final = _Memory("mem2")
+"""What the node's own access names, and what the block's other one does."""
+
 Arg: TypeAlias = "Node | Register | int"
 Condition: TypeAlias = "Node | Slot"
 NodeGuard: TypeAlias = "tuple[tuple[Condition, bool], ...]"
@@ -129,8 +135,7 @@ class Node:
     """An operation in a region of the program.
 
     Attributes:
-        kind: `value` (pure), `load`, `store`, `atomic`, `check` (an access for its faults), `get`,
-            `set`, `branch`, `trap`, `fence`.
+        kind: `value` (pure), `load`, `store`, `atomic`, `get`, `set`, `branch`, `trap`, `fence`.
         expression: what it computes; of a set or a branch, its operand.
         access: the memory it reads or writes.
         slot: the slot of a get or set.

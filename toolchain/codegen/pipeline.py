@@ -5,13 +5,16 @@ from __future__ import annotations
 from qgpu.backends.machine.description import MachineDescription
 from qgpu.backends.machine.program import Kernel, Program
 from qgpu.ir import Function, Module
-from qgpu.toolchain.codegen.allocate import allocate
+from qgpu.toolchain.codegen.allocate import Allocation, allocate, misfits
 from qgpu.toolchain.codegen.conditions import orient_conditions, test_differences
 from qgpu.toolchain.codegen.emission import emit_kernel
 from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.flow import Linker
 from qgpu.toolchain.codegen.guards import shorten_guards
-from qgpu.toolchain.codegen.limits import limits_of
+from qgpu.toolchain.codegen.idle import pass_over_idle
+from qgpu.toolchain.codegen.layout import laid_out
+from qgpu.toolchain.codegen.limits import Limits, limits_of
+from qgpu.toolchain.codegen.loops import shorten_loops
 from qgpu.toolchain.codegen.lowering import lower
 from qgpu.toolchain.codegen.places import Decisions, RetryError, place
 from qgpu.toolchain.codegen.regions import Region
@@ -44,16 +47,34 @@ def generate_kernel(
     orient_conditions(lowered)
     shorten_guards(lowered)
     sink_operations(lowered)
-    ordered = _ordered(lowered, machine)
-    tiles: list[Tile] = Linker(lowered, ordered).run()
     limits = limits_of(machine, int(function.attrs.get("max_threads", 0)), max_registers)
-    allocation = allocate(tiles, lowered, limits)
-    return emit_kernel(lowered, tiles, allocation, machine)
+    tiles, allocation = _allocated(lowered, machine, limits)
+    shorten_loops(tiles)
+    pass_over_idle(tiles)
+    return emit_kernel(lowered, laid_out(tiles), allocation, machine)
 
 
-def _ordered(lowered: Lowered, machine: MachineDescription) -> dict[Region, list[Draft]]:
+def _allocated(
+    lowered: Lowered, machine: MachineDescription, limits: Limits
+) -> tuple[list[Tile], Allocation]:
+    """Tiles with numbered registers, of which accumulators lie where the machine has a port to them."""
+    decisions, local_bytes = Decisions(), lowered.local_bytes
+    while True:
+        tiles: list[Tile] = Linker(lowered, _ordered(lowered, machine, decisions)).run()
+        lowered.local_bytes, lowered.spilled_bytes = local_bytes, 0
+        allocation = allocate(tiles, lowered, limits)
+        out_of_reach = misfits(tiles, allocation, machine)
+        if not out_of_reach:
+            return tiles, allocation
+        if decisions.plain:
+            out_of_reach |= {tile.root for tile in tiles if tile.root and tile.routing.accumulator}
+        decisions.plain |= out_of_reach
+
+
+def _ordered(
+    lowered: Lowered, machine: MachineDescription, decisions: Decisions
+) -> dict[Region, list[Draft]]:
     """The blocks of every region in order: places, selection and scheduling until no decision changes."""
-    decisions = Decisions()
     while True:
         places = place(lowered, decisions)
         try:

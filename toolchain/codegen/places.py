@@ -36,12 +36,14 @@ class Decisions:
         unplaced: sets whose value is not computed in the slot.
         detached: branches that are not decided by the block that computes their condition.
         alone: branches that are not decided by a copy of their condition either.
+        plain: roots of blocks that have no use of the accumulator port.
     """
 
     copied: set[Node] = field(default_factory=set)
     unplaced: set[Node] = field(default_factory=set)
     detached: set[Node] = field(default_factory=set)
     alone: set[Node] = field(default_factory=set)
+    plain: set[Node] = field(default_factory=set)
 
 
 @dataclass(eq=False)

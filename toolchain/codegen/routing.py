@@ -1,8 +1,9 @@
 """Routing: the operands of a block through the machine's ports.
 
-A block reads two registers through ports A and B, a uniform register through port C, and one immediate. Each
-operand has a few ways in (`EXCLUSIVE_ROUTES` of the block format); routing finds a way for all of them at
-once, trying the orders of operands that leave the result unchanged.
+A block reads two registers through ports A and B, uniform registers through ports C and E, the thread register
+that it writes, or any where it writes none, through the accumulator port, and one immediate. Each operand has a
+few ways in (`EXCLUSIVE_ROUTES` of the block format); routing finds a way for all of them at once, trying the
+orders of operands that leave the result unchanged, and each of two accesses as the machine's first.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from qgpu.toolchain.codegen.nodes import (
     GREATER,
     LESS,
     MEMORY,
+    MEMORY_2,
     Access,
     Expression,
     Operand,
@@ -31,7 +33,7 @@ ConstantRegister = Callable[[int], Register]
 class Route:
     """One way in for one operand: the flag of the block that opens it, and the port it takes.
 
-    `port` is `a`, `b`, `c` with a register, `imm` with a number, or empty.
+    `port` is `a`, `b`, `c`, `e`, `dest` with a register, `imm` with a number, or empty.
     """
 
     flag: str
@@ -47,28 +49,101 @@ Ports = dict[str, Register | int]
 
 
 @dataclass(frozen=True)
+class Accumulator:
+    """What the accumulator port may read: `register`, or any thread register where that is None."""
+
+    register: Register | None = None
+
+    def reads(self, register: Register) -> bool:
+        """Whether the port may read a register."""
+        return register.kind == "thread" and self.register in (None, register)
+
+
+@dataclass(frozen=True)
+class Accesses:
+    """The accesses of a block before their roles are known.
+
+    Attributes:
+        first, second: those that MEMORY and MEMORY_2 mean; the machine's second access is of a whole word.
+    """
+
+    first: Access | None = None
+    second: Access | None = None
+
+    def exchanged(self) -> Accesses:
+        """The same accesses in each other's role."""
+        return Accesses(self.second, self.first)
+
+
+NO_ACCESS = Accesses()
+
+
+@dataclass(frozen=True)
 class Routing:
-    """A block's operands, routed: the expression in the order found, flags to set, what the ports read."""
+    """A block's operands, routed.
+
+    Attributes:
+        expression: in the order found; MEMORY is the machine's first access.
+        flags: to set.
+        ports: what the ports read.
+        exchanged: whether the machine's first access is the second of what was routed.
+    """
 
     expression: Expression
     flags: tuple[str, ...]
     ports: Ports
+    exchanged: bool = False
 
     @property
     def registers(self) -> tuple[Register, ...]:
         """The registers that the block reads."""
         return tuple(value for value in self.ports.values() if isinstance(value, Register))
 
+    @property
+    def accumulator(self) -> Register | None:
+        """The register that the accumulator port reads."""
+        value = self.ports.get("dest")
+        return value if isinstance(value, Register) else None
+
 
 def route(
-    expression: Expression, access: Access | None, constant: ConstantRegister | None = None
+    expression: Expression,
+    access: Access | None,
+    constant: ConstantRegister | None = None,
+    accumulator: Accumulator | None = None,
+) -> Routing | None:
+    """Route a block with at most one access, the machine's first; see `route_accesses`."""
+    return _routed(expression, Accesses(access), constant, accumulator)
+
+
+def route_accesses(
+    expression: Expression,
+    accesses: Accesses,
+    constant: ConstantRegister | None = None,
+    accumulator: Accumulator | None = None,
 ) -> Routing | None:
     """Route a block whose operands are registers and constants, or give None where the ports do not suffice.
 
     With `constant`, constants that the immediate has no room for come from uniform registers.
     """
+    found = _routed(expression, accesses, constant, accumulator)
+    if found is not None or accesses.first is None:
+        return found
+    exchanged = expression.with_operands(*map(_other_memory, expression.operands))
+    found = _routed(exchanged, accesses.exchanged(), constant, accumulator)
+    return found and replace(found, exchanged=True)
+
+
+def _routed(
+    expression: Expression,
+    accesses: Accesses,
+    constant: ConstantRegister | None,
+    accumulator: Accumulator | None,
+) -> Routing | None:
     for form in forms(expression):
-        slots = [*_offset_slots(access), *_operand_slots(form, access)]
+        slots = [*_access_slots(accesses), *_operand_slots(form, accesses.first)]
+        if accumulator:
+            slots[-1:] = [[*slots[-1], *_accumulated(form.z, accumulator)]] if form.z != 0 else slots[-1:]
         if constant:
             slots = [[*routes, *_from_constants(routes, constant)] for routes in slots]
         chosen = _assign(slots, {})
@@ -77,11 +152,33 @@ def route(
     return None
 
 
+def _other_memory(operand: Operand) -> Operand:
+    if operand is MEMORY:
+        return MEMORY_2
+    return MEMORY if operand is MEMORY_2 else operand
+
+
+def _accumulated(operand: Operand, accumulator: Accumulator) -> Iterator[Way]:
+    if isinstance(operand, Register) and accumulator.reads(operand):
+        yield (Route("dest_to_z", "dest", operand),)
+
+
 def route_with_constants(
-    expression: Expression, access: Access | None, constant: ConstantRegister
+    expression: Expression,
+    accesses: Accesses,
+    constant: ConstantRegister,
+    accumulator: Accumulator | None = None,
 ) -> Routing | None:
-    """Route with the immediate alone if that is possible, else with registers for constants."""
-    return route(expression, access) or route(expression, access, constant)
+    """Route with the immediate alone if that is possible, else with registers for constants.
+
+    The accumulator port is taken where nothing else will do: its registers are few.
+    """
+    for port in dict.fromkeys((None, accumulator)):
+        found = route_accesses(expression, accesses, None, port)
+        found = found or route_accesses(expression, accesses, constant, port)
+        if found is not None:
+            return found
+    return None
 
 
 def forms(expression: Expression) -> Iterator[Expression]:
@@ -129,18 +226,27 @@ def mirrored(relation: int) -> int:
     return (relation & EQUAL) | (GREATER if relation & LESS else 0) | (LESS if relation & GREATER else 0)
 
 
-def _offset_slots(access: Access | None) -> Iterator[Sequence[Way]]:
-    """The ways in of descriptor and offset."""
-    if access is None:
-        return
-    descriptor = access.descriptor
-    assert isinstance(descriptor, Register)
-    yield _through(descriptor, {"c": "c_to_d", "a": "a_to_d"})
-    yield offset_routes(access.terms, access.displacement)
+def _access_slots(accesses: Accesses) -> Iterator[Sequence[Way]]:
+    """The ways in of descriptors, and of both offsets together."""
+    first, second = accesses.first, accesses.second
+    offsets: list[Way] = [()]
+    if first is not None:
+        yield _through(_descriptor(first), {"c": "c_to_d", "a": "a_to_d"})
+        offsets = offset_routes(first.terms, first.displacement)
+    if second is not None:
+        yield _through(_descriptor(second), {"e": "e_to_d2"}) if second.width == 4 else []
+        offsets = [(*way, *other) for way in offsets for other in _second_offset_routes(first, way, second)]
+    if first or second:
+        yield offsets
+
+
+def _descriptor(access: Access) -> Register:
+    assert isinstance(access.descriptor, Register)
+    return access.descriptor
 
 
 def offset_routes(terms: tuple[Term, ...], displacement: int) -> list[Way]:
-    """The ways to form an offset: I from port A, J from port B or the immediate."""
+    """The ways to form an offset: I from port A, J from port E or the immediate."""
     shift: Way = ()
     if displacement:
         shift = (Route("imm_to_j", "imm", word(displacement)),)
@@ -148,13 +254,15 @@ def offset_routes(terms: tuple[Term, ...], displacement: int) -> list[Way]:
         return [shift]
     if len(terms) == 1 and terms[0].scale == 2:
         twice = _register(terms[0])
-        return [(Route("a_to_i", "a", twice), Route("b_to_j", "b", twice))] if not shift else []
+        fits = not shift and twice.kind == "uniform"
+        return [(Route("a_to_i", "a", twice), Route("e_to_j", "e", twice))] if fits else []
     if len(terms) == 1 and shift:
         return [(*_to_i(terms[0]), *shift)]
     if len(terms) == 1:
-        return [_to_i(replace(terms[0], unsigned=False)), (_to_j(terms[0]),)]
+        return [_to_i(replace(terms[0], unsigned=False)), *_to_j(terms[0])]
     if len(terms) == 2 and not shift:
-        return [(*_to_i(a), _to_j(b)) for a, b in (terms, terms[::-1]) if not b.unsigned]
+        pairs = ((a, b) for a, b in (terms, terms[::-1]) if not b.unsigned)
+        return [(*_to_i(a), *way) for a, b in pairs for way in _to_j(b)]
     return []
 
 
@@ -169,8 +277,25 @@ def _to_i(term: Term) -> Way:
     return Route(flag, "a", _register(term)), *unsigned
 
 
-def _to_j(term: Term) -> Route:
-    return Route({1: "b_to_j", 4: "b_to_j4"}[term.scale], "b", _register(term))
+def _to_j(term: Term) -> Iterator[Way]:
+    register = _register(term)
+    if register.kind == "uniform":
+        yield (Route({1: "e_to_j", 4: "e_to_j4"}[term.scale], "e", register),)
+
+
+def _second_offset_routes(first: Access | None, way: Way, second: Access) -> Iterator[Way]:
+    """The ways to form the second access's offset: the index I of the first one's way, or the immediate."""
+    if not second.terms:
+        yield (Route("imm_to_k", "imm", word(second.displacement)),) if second.displacement else ()
+        return
+    term = second.terms[0]
+    if len(second.terms) > 1 or second.displacement or term.scale not in (1, 4):
+        return
+    index = _to_i(replace(term, unsigned=False))[0]
+    if index in way:
+        yield (Route("i_to_k"),)
+    elif first is None:
+        yield index, Route("i_to_k")
 
 
 _WAYS = {
@@ -184,6 +309,8 @@ def _operand_slots(expression: Expression, access: Access | None) -> Iterator[Se
     for name, operand in zip("xyz", expression.operands, strict=True):
         if operand is MEMORY:
             yield _memory_routes(name, expression, access)
+        elif operand is MEMORY_2:
+            yield [(Route("m2_to_z"),)] if name == "z" else []
         elif isinstance(operand, Register):
             yield _through(operand, _WAYS[name])
         elif operand != 0:
@@ -198,11 +325,14 @@ def _memory_routes(name: str, expression: Expression, access: Access | None) -> 
     return [(Route("m_sub_to_x"),)] if name == "x" else []
 
 
+_UNIFORM_PORTS = ("c", "e")
+
+
 def _through(register: Register, ways: dict[str, str]) -> list[Way]:
     return [
         (Route(flag, port, register),)
         for port, flag in ways.items()
-        if port != "c" or register.kind == "uniform"
+        if port not in _UNIFORM_PORTS or register.kind == "uniform"
     ]
 
 
@@ -245,4 +375,4 @@ def _with_ports(ports: Ports, way: Way) -> Ports | None:
 
 def _routing(expression: Expression, routes: list[Route]) -> Routing:
     ports = {found.port: found.value for found in routes if found.port}
-    return Routing(expression, tuple(found.flag for found in routes), ports)
+    return Routing(expression, tuple(dict.fromkeys(found.flag for found in routes)), ports)

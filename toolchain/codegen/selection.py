@@ -18,6 +18,7 @@ from qgpu.toolchain.codegen.nodes import (
     ANY_SPACE,
     EFFECTS,
     MEMORY,
+    MEMORY_2,
     Access,
     Arg,
     Expression,
@@ -28,7 +29,7 @@ from qgpu.toolchain.codegen.nodes import (
 from qgpu.toolchain.codegen.places import Decisions, Places, RetryError
 from qgpu.toolchain.codegen.regions import Region
 from qgpu.toolchain.codegen.registers import Register
-from qgpu.toolchain.codegen.routing import Routing, route_with_constants
+from qgpu.toolchain.codegen.routing import Accesses, Accumulator, Routing, route_with_constants
 from qgpu.toolchain.codegen.selections import is_one_side, prefers_overwriting
 from qgpu.toolchain.codegen.splitting import split
 
@@ -44,7 +45,8 @@ class Draft:
 
     Attributes:
         root: the node whose effect or result it is.
-        expression, access: what it computes, over nodes and registers.
+        expression, access, second: what it computes, over nodes and registers. MEMORY is what the access names:
+            the root's, or one that was taken in; MEMORY_2 is what the second one names.
         covers: the nodes computed in it, the root first.
         indices: sums that its address unit forms; others may form them as well.
         routing: how its operands reach it.
@@ -57,6 +59,7 @@ class Draft:
     expression: Expression
     access: Access | None
     covers: tuple[Node, ...]
+    second: Access | None = None
     indices: tuple[Node, ...] = ()
     routing: Routing | None = None
     writes: Node | None = None
@@ -67,7 +70,9 @@ class Draft:
     @property
     def leaves(self) -> Iterator[Node]:
         """The nodes whose results it reads."""
-        read: list[Operand] = [*self.expression.operands, *(self.access.args if self.access else ())]
+        read: list[Operand] = [*self.expression.operands]
+        for access in filter(None, (self.access, self.second)):
+            read += access.args
         return (operand for operand in read if isinstance(operand, Node))
 
 
@@ -234,7 +239,7 @@ class Selector:
         for node in dict.fromkeys(draft.leaves):
             if self._may_cover(draft, node, region):
                 for expression in inlined(draft.expression, node):
-                    yield self._covering(draft, node, expression, node.access or draft.access)
+                    yield self._covering(draft, node, expression)
             elif draft.root.kind == "set" and draft.expression.moved is node and _is_comparison(node, region):
                 yield replace(draft, expression=node.expression, saved=draft.saved + 1)
             if draft.access and self._may_cover_index(draft, node, region):
@@ -245,12 +250,18 @@ class Selector:
     def _cost(self, node: Node) -> int:
         return SCALAR_COST if node.uniform else self.lane_cost
 
-    def _covering(self, draft: Draft, node: Node, expression: Expression, access: Access | None) -> Draft:
+    def _covering(self, draft: Draft, node: Node, expression: Expression) -> Draft:
         shared = node in self.places.computed or set(node.users) - set(draft.covers)
+        access, second = draft.access or node.access, draft.second
+        if node.access and node.access != access:
+            second = node.access
+            operands = (MEMORY_2 if operand is node else operand for operand in draft.expression.operands)
+            expression = draft.expression.with_operands(*operands)
         return replace(
             draft,
             expression=expression,
             access=access,
+            second=second,
             covers=(*draft.covers, node),
             saved=draft.saved + self._cost(node),
             writes=node if shared else draft.writes,
@@ -259,7 +270,9 @@ class Selector:
     def _may_cover(self, draft: Draft, node: Node, region: Region) -> bool:
         if node.kind not in ("value", "load") or node.block is not region.block or node.predicate:
             return False
-        if node not in draft.expression.operands or (draft.access and node in draft.access.args):
+        if node not in draft.expression.operands or any(
+            node in access.args for access in (draft.access, draft.second) if access
+        ):
             return False
         if node.over or node.guard or node in self.owners or (node.access and draft.root.guard is not None):
             return False
@@ -275,17 +288,30 @@ class Selector:
         root = draft.root
         if draft.expression.moved is not node or node.uniform != root.uniform or root.guard is not None:
             return False
-        if root.kind != "store" and not draft.tests:
+        if root.kind != "store":
             return False
         others = (user for user in node.users if user is not root and user.block is region.block)
         return not any(user.order < root.order for user in others)
 
     def _may_read(self, draft: Draft, load: Node, region: Region) -> bool:
-        """Whether a load may move down to the draft's root: nothing between may write what it reads."""
-        if draft.access and (draft.access != load.access or MEMORY in draft.expression.operands):
+        """Whether a load may move down to the draft's root: nothing between may write what it reads.
+
+        A block's lanes access memory one after another. So the root must not write for one lane what the load
+        reads for another.
+        """
+        if draft.access == load.access:
+            if MEMORY in draft.expression.operands:
+                return False
+        elif draft.access and (draft.second or not self._may_be_second(draft, load)):
             return False
         between = region.nodes[load.order + 1 : draft.root.order]
         return not any(interferes(load, other) for other in between if other not in draft.covers)
+
+    def _may_be_second(self, draft: Draft, load: Node) -> bool:
+        assert load.access and draft.access
+        if load.volatile and draft.root.volatile:
+            return False
+        return not draft.root.writes_memory or are_distinct(load.access, draft.access)
 
     def _may_cover_index(self, draft: Draft, node: Node, region: Region) -> bool:
         """Whether an index need not be computed: all that use it are accesses of this region."""
@@ -299,8 +325,17 @@ class Selector:
 
     def _routing(self, draft: Draft) -> Routing | None:
         expression = draft.expression.with_operands(*map(_register, draft.expression.operands))
-        access = draft.access and with_registers(draft.access)
-        return route_with_constants(expression, access, self.constant)
+        first, second = (access and with_registers(access) for access in (draft.access, draft.second))
+        return route_with_constants(
+            expression, Accesses(first, second), self.constant, self._accumulator(draft)
+        )
+
+    def _accumulator(self, draft: Draft) -> Accumulator | None:
+        """What a block may read through the accumulator port: the register that it writes, if it writes one."""
+        if draft.root.uniform or draft.root in self.decisions.plain:
+            return None
+        place = draft.writes.slot if draft.writes and draft.writes.kind == "set" else draft.writes
+        return Accumulator(place.data if place else None)
 
 
 def _is_comparison(node: Node, region: Region) -> bool:
@@ -320,7 +355,7 @@ def _reads_word(user: Node, get: Node) -> bool:
 
 def _identity(draft: Draft) -> tuple[object, ...]:
     """What two drafts have in common that differ only in the order in which nodes were taken in."""
-    return draft.expression, draft.access, frozenset(draft.covers), frozenset(draft.indices)
+    return draft.expression, draft.access, draft.second, frozenset(draft.covers), frozenset(draft.indices)
 
 
 def _register(operand: Operand) -> Operand:
@@ -356,5 +391,18 @@ def interferes(a: Node, b: Node) -> bool:
         return False
     if a.volatile and b.volatile:
         return True
-    apart = a.access.space != b.access.space and ANY_SPACE not in (a.access.space, b.access.space)
-    return (a.writes_memory or b.writes_memory) and not apart
+    return (a.writes_memory or b.writes_memory) and not are_distinct(a.access, b.access)
+
+
+def are_distinct(a: Access, b: Access) -> bool:
+    """Whether two accesses are to different spaces, or to different buffers that the host lays out.
+
+    A descriptor that is pinned is one of these; all of memory is named by accesses of any space alone.
+    """
+    if ANY_SPACE in (a.space, b.space):
+        return False
+    if a.space != b.space:
+        return True
+    return a.descriptor is not b.descriptor and all(
+        isinstance(access.descriptor, Register) and access.descriptor.pinned for access in (a, b)
+    )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.nodes import MEMORY, Access, Term, move
 from qgpu.toolchain.codegen.registers import Register
-from qgpu.toolchain.codegen.routing import route
+from qgpu.toolchain.codegen.routing import Accumulator, route
 from qgpu.toolchain.codegen.splicing import rename, splice, then
 from qgpu.toolchain.codegen.tiles import Tile, routed
 
@@ -89,7 +89,7 @@ class Spiller:
         read.sort(key=lambda register: self._homes[register] != self._homes.get(tile.data))  # pyright: ignore
         for register in read:
             home = self._homes[register]
-            if _take_in(tile, register, home):
+            if register is not tile.routing.accumulator and _take_in(tile, register, home):
                 continue
             temporary = self._temporary(register)
             loads.append(_load(tile, temporary, home))
@@ -101,14 +101,17 @@ class Spiller:
         home = self._homes.get(tile.data) if tile.data else None
         if home is None or tile.data is None or home.access is None:
             return [tile]
-        if tile.access == home.access and not tile.stores:
+        if tile.access == home.access and not (tile.stores or tile.stores_second or tile.predicate):
             tile.data, tile.stores = None, True
             return [tile]
-        routing = route(tile.routing.expression, home.access) if _is_free(tile) else None
+        free = _is_free(tile) and tile.predicate is None
+        routing = route(tile.routing.expression, home.access) if free else None
         if routing is not None:
             tile.routing, tile.access, tile.stores, tile.data = routing, home.access, True, None
             return [tile]
-        temporary = self._temporary(tile.data)
+        accumulator = tile.routing.accumulator
+        temporary = accumulator if accumulator in self.temporaries else self._temporary(tile.data)
+        assert temporary is not None
         tile.data = temporary
         routing = route(move(temporary), home.access)
         assert routing is not None
@@ -124,7 +127,7 @@ class Spiller:
 
 def _is_free(tile: Tile) -> bool:
     """Whether a tile may take in an access."""
-    return tile.access is None and tile.trap is None
+    return not tile.touches_memory and tile.trap is None
 
 
 def _take_in(tile: Tile, register: Register, home: Home) -> bool:
@@ -133,7 +136,9 @@ def _take_in(tile: Tile, register: Register, home: Home) -> bool:
         return False
     expression = tile.routing.expression
     operands = (MEMORY if operand is register else operand for operand in expression.operands)
-    routing = route(expression.with_operands(*operands), home.access)
+    accumulator = tile.routing.accumulator
+    port = Accumulator(accumulator) if accumulator else None
+    routing = route(expression.with_operands(*operands), home.access, accumulator=port)
     if routing is None:
         return False
     tile.routing, tile.access = routing, home.access

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from qgpu.toolchain.codegen.nodes import Arg, move
+from qgpu.toolchain.codegen.nodes import Access, Arg, move
 from qgpu.toolchain.codegen.registers import Register
-from qgpu.toolchain.codegen.routing import Routing
 from qgpu.toolchain.codegen.tiles import Tile, routed
 
 _LOOP_WEIGHT = 8
@@ -60,11 +59,15 @@ def rename(tile: Tile, old: Register, new: Register) -> None:
     routing = tile.routing
     operands = (new if operand is old else operand for operand in routing.expression.operands)
     ports = {port: new if value is old else value for port, value in routing.ports.items()}
-    tile.routing = Routing(routing.expression.with_operands(*operands), routing.flags, ports)
-    if tile.access is not None:
-        terms = tuple(replace(term, value=renamed(term.value)) for term in tile.access.terms)
-        descriptor = renamed(tile.access.descriptor)
-        tile.access = replace(tile.access, descriptor=descriptor, terms=terms)
+    tile.routing = replace(routing, expression=routing.expression.with_operands(*operands), ports=ports)
+
+    def of(access: Access | None) -> Access | None:
+        if access is None:
+            return None
+        terms = tuple(replace(term, value=renamed(term.value)) for term in access.terms)
+        return replace(access, descriptor=renamed(access.descriptor), terms=terms)
+
+    tile.access, tile.second = of(tile.access), of(tile.second)
 
 
 def weights(tiles: Sequence[Tile]) -> dict[Tile, int]:

@@ -19,17 +19,21 @@ class Tile:
 
     Attributes:
         routing: operands and how they reach the arithmetic unit.
-        access: the memory it reads or writes.
+        access, second: the memory it reads or writes.
         guard: lanes that take part, of a block over lanes.
         scalar: whether it is visited once, whatever the guard.
         data, predicate: destinations of the result.
-        stores: whether the result goes to memory.
+        stores, stores_second: whether the result goes to memory, and by which access.
         trap: the fault of a trap, or None.
         message: what the assertion says that the trap stands for.
         ends_thread_block: whether it runs once after each thread block.
         everyone: whether lanes without a thread take part as well (the host's preloads).
         next: the tile that follows, or None at the end of the launch.
         taken: the tile that follows if some lane's result is not 0, or None where next always does.
+        idle: the tile that follows if no lane takes part, or None where next does then as well.
+        bound: whether the result is the bound of the predicate.
+        flat: the tile that stands for it in thread blocks of one dimension.
+        root: the node that it is for, if it is for one.
     """
 
     routing: Routing
@@ -46,10 +50,21 @@ class Tile:
     loc: Location | None = None
     next: Tile | None = None
     taken: Tile | None = None
+    second: Access | None = None
+    stores_second: bool = False
+    idle: Tile | None = None
+    bound: bool = False
+    flat: Tile | None = None
+    root: Node | None = None
 
     @property
     def successors(self) -> Iterator[Tile]:
-        yield from (tile for tile in (self.next, self.taken) if tile is not None)
+        yield from (tile for tile in (self.next, self.taken, self.idle) if tile is not None)
+
+    @property
+    def touches_memory(self) -> bool:
+        """Whether it accesses memory."""
+        return self.access is not None or self.second is not None
 
     @property
     def outside(self) -> frozenset[GuardLiteral]:
@@ -59,14 +74,7 @@ class Tile:
     @property
     def source(self) -> Register | None:
         """The register that the tile copies, if that is all it does."""
-        if (
-            self.data is None
-            or self.predicate
-            or self.stores
-            or self.taken
-            or self.access
-            or self.trap is not None
-        ):
+        if self.data is None or self.predicate or self.taken or self.touches_memory or self.trap is not None:
             return None
         moved = self.routing.expression.moved
         return moved if isinstance(moved, Register) and moved.kind == self.data.kind else None
@@ -76,8 +84,11 @@ def tile_of(draft: Draft, region: Region) -> Tile:
     """The tile of a draft."""
     root = draft.root
     guard = () if root.uniform else guard_registers(region.guard if root.guard is None else root.guard)
-    routing, access = draft.routing, draft.access and with_registers(draft.access)
+    routing = draft.routing
     assert routing is not None
+    access, second = (found and with_registers(found) for found in (draft.access, draft.second))
+    if routing.exchanged:
+        access, second = second, access
     condition = draft.expression.moved
     if root.kind == "branch" and isinstance(condition, Node) and not root.uniform:
         if narrowing_set(root, region):
@@ -85,8 +96,9 @@ def tile_of(draft: Draft, region: Region) -> Tile:
         elif condition.predicate:
             guard = (*guard, GuardLiteral(condition.predicate, True))
             routing = routed(move(1))
-    tile = Tile(routing, access, guard, root.uniform, loc=root.loc)
-    tile.stores = root.writes_memory
+    tile = Tile(routing, access, guard, root.uniform, loc=root.loc, second=second, root=root)
+    tile.stores = root.writes_memory and not routing.exchanged
+    tile.stores_second = root.writes_memory and routing.exchanged
     tile.trap = root.trap if root.kind == "trap" else None
     tile.message = root.message
     _give_destinations(tile, draft)
