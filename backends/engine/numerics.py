@@ -1,0 +1,36 @@
+"""silu and sigmoid as torch computes them in float32."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+SURE = 20.0
+"""From here on 1 + exp(-x) is 1 in float32."""
+
+OVERFLOW = -88.72284
+"""Below this exp(-x) is infinite in float32."""
+
+_ONE = np.float32(1)
+
+
+@njit(cache=True, nogil=True)
+def silu(x):
+    """x / (1 + exp(-x)), float32."""
+    if x >= SURE:
+        return x
+    if x < OVERFLOW:
+        return np.float32(-0.0)
+    if x == 0:
+        return x
+    return x / (_ONE + np.float32(math.exp(-np.float64(x))))
+
+
+@njit(cache=True, nogil=True)
+def sigmoid(x):
+    """1 / (1 + exp(-x)), float32."""
+    if x >= SURE:
+        return _ONE
+    if x < OVERFLOW:
+        return np.float32(0)
+    return _ONE / (_ONE + np.float32(math.exp(-np.float64(x))))

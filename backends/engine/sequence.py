@@ -1,0 +1,180 @@
+"""A checkpoint's sparse form, and sequences that run on it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from qgpu.backends.engine.arrays import record
+from qgpu.backends.engine.layout import RING, Form, State
+from qgpu.backends.engine.tensors import ModelError, opened, read_config
+
+STRETCH = 4096
+"""Tokens between two calls of `progress`."""
+
+
+def load_form(directory: str | os.PathLike[str]) -> Form:
+    """Make the form of a checkpoint.
+
+    Raises:
+        ModelError: it cannot be read, or is of a kind that the engine does not compute exactly.
+    """
+    from qgpu.backends.engine.form import build_form
+
+    config = read_config(directory)
+    with opened(directory) as tensors:
+        try:
+            return build_form(tensors, config)
+        except ModelError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            raise ModelError(f"no Qwen3.5 text model: {error}") from error
+
+
+class TokenSequence:
+    """One sequence on a form. Forms are shared, also between threads; a sequence is used by one at a time."""
+
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self._state = _new_state(form)
+        self._form_record = _form_record(form)
+        self._state_record = record(self._state._asdict())
+
+    @property
+    def layers(self) -> int:
+        """Layers of the model."""
+        return int(self.form.sizes[1])
+
+    def begin(self) -> None:
+        """Start a new sequence: what depends on the tokens before is forgotten."""
+        state = self._state
+        state.clock[0] = 0
+        state.history[:] = 0
+        state.list_count[:] = 0
+        state.used[:] = 0
+        self._state = state._replace(memory=np.zeros_like(state.memory))
+        self._state_record = record(self._state._asdict())
+
+    def feed(self, tokens: Sequence[int], progress: Callable[[int], object] | None = None) -> int:
+        """Append tokens, at least one; return the argmax of the logits after the last of them.
+
+        Raises:
+            ModelError: a token is not in the vocabulary.
+        """
+        from qgpu.backends.engine.loop import feed
+        from qgpu.backends.engine.walk import most_likely
+
+        numbers = self._checked(tokens)
+        for first in range(0, len(numbers), STRETCH):
+            stretch = numbers[first : first + STRETCH]
+            feed(self._form_record, self._state_record, stretch)
+            if progress is not None:
+                progress(len(stretch))
+        return int(most_likely(self._form_record, self._state_record))
+
+    def generate(self, token: int, limit: int, stops: Collection[int]) -> list[int]:
+        """Append a token, then each argmax, up to `limit` of them or one of `stops`; return those.
+
+        The last of them has not been appended.
+        """
+        from qgpu.backends.engine.loop import generate
+
+        found = np.empty(limit, np.int64)
+        is_stop = np.zeros(self.form.sizes[0], bool)
+        is_stop[list(stops)] = True
+        count = generate(
+            self._form_record, self._state_record, self._checked((token,))[0], is_stop, found
+        )
+        return found[:count].tolist()
+
+    def _checked(self, tokens: Sequence[int]) -> np.ndarray:
+        numbers = np.asarray(tokens, np.int64)
+        wrong = numbers[(numbers < 0) | (numbers >= self.form.sizes[0])]
+        if len(wrong) or not len(numbers):
+            raise ModelError(f"token {wrong[0]} is not in the vocabulary" if len(wrong) else "no token")
+        return numbers
+
+    def recurrent_states(self) -> list[np.ndarray]:
+        """The recurrent state of each linear-attention layer, float32 [head * key, value]."""
+        heads, key, value = (int(size) for size in self.form.sizes[3:6])
+        memory = self._state.memory.reshape(-1, heads * key, value)
+        nothing = np.zeros((heads * key, value), np.float32)
+        return [memory[mixer] if mixer >= 0 else nothing for mixer in self.form.layer_mixer.tolist()]
+
+
+def _form_record(form: Form) -> Any:
+    vocabulary, _, _, heads, key, value, places, _ = (int(size) for size in form.sizes)
+    stages, hidden = form.gain.shape
+    numbers = {
+        "vocabulary": vocabulary,
+        "stages": stages,
+        "hidden": hidden,
+        "heads": heads,
+        "key": key,
+        "dimension": value,
+        "places": places,
+        "rows": len(form.row_form),
+        "trees": len(form.tree_stage),
+        "fades": int((form.decay_form >= 0).any()),
+    }
+    arrays = {name: array for name, array in form._asdict().items() if name != "epsilon"}
+    return record({**arrays, **numbers, "epsilon": form.epsilon[0]})
+
+
+def _new_state(form: Form) -> State:
+    stages, hidden = form.gain.shape
+    _, _, mixers, heads, key, value, places, forms = (int(size) for size in form.sizes)
+    neurons, nodes, trees = len(form.down_start) - 1, len(form.lowest_row), len(form.tree_stage)
+    rows, shapes = len(form.row_form), len(form.shape_node)
+    largest = int(np.diff(form.tree_node).max())
+
+    def zeros(*shape: int, dtype: type = np.float32) -> np.ndarray:
+        return np.zeros(shape, dtype)
+
+    return State(
+        clock=np.array([0, 0, -1], np.int64),
+        embedded=zeros(hidden),
+        stream=zeros(stages, hidden),
+        squares=zeros(stages, dtype=np.float64),
+        inverse=np.full(stages, np.nan, np.float32),
+        normal=zeros(stages, hidden),
+        output=zeros(stages, hidden, dtype=np.float64),
+        value=zeros(forms, dtype=np.float64),
+        hidden=zeros(neurons),
+        touched_at=zeros(neurons, dtype=np.int64),
+        touched=zeros(neurons, dtype=np.int32),
+        marked_at=zeros(hidden, dtype=np.int64),
+        candidates=zeros(2, hidden, dtype=np.int32),
+        changed=zeros(hidden, dtype=np.int32),
+        written=zeros(stages, hidden, dtype=np.int32),
+        written_count=zeros(stages, dtype=np.int64),
+        total=zeros(hidden, dtype=np.float64),
+        total_at=zeros(hidden, dtype=np.int64),
+        history=zeros(RING, rows),
+        row_value=zeros(rows),
+        row_at=zeros(rows, dtype=np.int64),
+        memory=zeros(mixers * heads, key, value),
+        used=zeros(mixers * heads, dtype=np.int8),
+        low=np.full((stages, hidden), -np.inf, np.float32),
+        high=np.full((stages, hidden), np.inf, np.float32),
+        stale=zeros(stages, dtype=np.int64),
+        rest=zeros(nodes, dtype=np.float64),
+        shape_value=zeros(shapes, dtype=np.float64),
+        shape_at=zeros(shapes, dtype=np.int64),
+        shape_stack=zeros(shapes, dtype=np.int32),
+        list_row=zeros(RING, places, dtype=np.int32),
+        list_value=zeros(RING, places),
+        list_count=zeros(RING, trees, dtype=np.int64),
+        stack_node=zeros(largest, dtype=np.int32),
+        stack_sum=zeros(largest, dtype=np.float64),
+        stack_bound=zeros(largest, dtype=np.float64),
+        entry_count=zeros(2, heads, dtype=np.int64),
+        entry_row=zeros(2, heads, key, dtype=np.int32),
+        entry_value=zeros(2, heads, key),
+        entry_heads=zeros(2, heads, dtype=np.int32),
+        vectors=zeros(3, value),
+    )
+

@@ -1,0 +1,162 @@
+"""Walks of the bound trees (tree.py): the rows that are not provably off, and the largest logit."""
+
+import numpy as np
+from numba import njit
+
+from qgpu.backends.engine.arrays import float32s, float64s, int32s, int64s
+from qgpu.backends.engine.numerics import silu
+
+OFF = -128.0
+"""silu is exactly 0 from here down."""
+
+
+@njit(cache=True, nogil=True)
+def start_range(form, state, stage):
+    """Let the ranges of the channels that a stage's trees read begin with what they are now."""
+    normal = float32s(state.normal, stage * form.hidden)
+    low, high = float32s(state.low, stage * form.hidden), float32s(state.high, stage * form.hidden)
+    stages, nodes = int64s(form.tree_stage, 0), int64s(form.tree_node, 0)
+    terms, channels = int64s(form.term_start, 0), int32s(form.term_channel, 0)
+    for tree in range(form.trees):
+        if stages[tree] != stage:
+            continue
+        for k in range(terms[nodes[tree]], terms[nodes[tree + 1]]):
+            channel = channels[k]
+            low[channel] = normal[channel]
+            high[channel] = normal[channel]
+    int64s(state.stale, stage)[0] = 1
+
+
+@njit(cache=True, nogil=True)
+def refresh(form, state, tree):
+    """Make the bounds of a tree from its channels' ranges."""
+    stage = int64s(form.tree_stage, tree)[0]
+    low, high = float32s(state.low, stage * form.hidden), float32s(state.high, stage * form.hidden)
+    terms, channels = int64s(form.term_start, 0), int32s(form.term_channel, 0)
+    weights = float64s(form.term_weight, 0)
+    child_start, children = int64s(form.child_start, 0), int32s(form.child, 0)
+    rest = float64s(state.rest, 0)
+    root, end = int64s(form.tree_node, tree)[0], int64s(form.tree_node, tree + 1)[0]
+    for node in range(end - 1, root - 1, -1):
+        below = -np.inf if child_start[node] < child_start[node + 1] else 0.0
+        for i in range(child_start[node], child_start[node + 1]):
+            child = children[i]
+            bound = rest[child]
+            for k in range(terms[child], terms[child + 1]):
+                weight, channel = weights[k], channels[k]
+                bound += weight * np.float64(high[channel] if weight > 0 else low[channel])
+            below = max(below, bound)
+        rest[node] = below
+
+
+@njit(cache=True, nogil=True)
+def active_rows(form, state, tree, rows, values):
+    """List the rows of a tree whose silu is not 0, and it; return how many there are."""
+    normal = float32s(state.normal, int64s(form.tree_stage, tree)[0] * form.hidden)
+    terms, channels = int64s(form.term_start, 0), int32s(form.term_channel, 0)
+    weights, rest = float64s(form.term_weight, 0), float64s(state.rest, 0)
+    child_start, children = int64s(form.child_start, 0), int32s(form.child, 0)
+    leaf_start, leaves = int64s(form.leaf_start, 0), int32s(form.leaf_row, 0)
+    nodes, sums = int32s(state.stack_node, 0), float64s(state.stack_sum, 0)
+    nodes[0], sums[0] = int64s(form.tree_node, tree)[0], 0.0
+    top, count = 1, 0
+    while top:
+        top -= 1
+        node, total = nodes[top], sums[top]
+        for k in range(terms[node], terms[node + 1]):
+            total += weights[k] * np.float64(normal[channels[k]])
+        if total + rest[node] <= OFF:
+            continue
+        for i in range(child_start[node + 1] - 1, child_start[node] - 1, -1):
+            nodes[top], sums[top] = children[i], total
+            top += 1
+        if leaf_start[node] < leaf_start[node + 1]:
+            value = silu(np.float32(total))
+            if value != 0:
+                for i in range(leaf_start[node], leaf_start[node + 1]):
+                    rows[count], values[count] = leaves[i], value
+                    count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def most_likely(form, state):
+    """The token of the largest logit, the first of several."""
+    tree = form.trees - 1
+    stage = int64s(form.tree_stage, tree)[0]
+    stale = int64s(state.stale, stage)
+    if stale[0]:
+        refresh(form, state, tree)
+        stale[0] = 0
+    clock = int64s(state.clock, 0)
+    clock[1] += 1
+    tick = clock[1]
+    normal, lowest = float32s(state.normal, stage * form.hidden), int32s(form.lowest_row, 0)
+    child_start, children = int64s(form.child_start, 0), int32s(form.child, 0)
+    nodes, sums = int32s(state.stack_node, 0), float64s(state.stack_sum, 0)
+    bounds = float64s(state.stack_bound, 0)
+    root = int64s(form.tree_node, tree)[0]
+    nodes[0], sums[0], bounds[0] = root, _own(form, normal, root), np.inf
+    top = 1
+    token, most = form.vocabulary, np.float32(-np.inf)
+    while top:
+        top -= 1
+        node, total, bound = nodes[top], sums[top], np.float32(bounds[top])
+        if bound < most or (bound == most and lowest[node] > token):
+            continue
+        first = top
+        if child_start[node] == child_start[node + 1]:
+            token, most = np.int64(lowest[node]), bound
+        # The child with the highest bound comes last, and is looked at first.
+        for i in range(child_start[node], child_start[node + 1]):
+            child = children[i]
+            mine = total + _own(form, normal, child)
+            limit = mine + _rest(form, state, normal, child, tick)
+            if np.float32(limit) < most:
+                continue
+            nodes[top], sums[top], bounds[top] = child, mine, limit
+            if top > first and bounds[top - 1] > limit:
+                nodes[top], nodes[top - 1] = nodes[top - 1], nodes[top]
+                sums[top], sums[top - 1] = sums[top - 1], sums[top]
+                bounds[top], bounds[top - 1] = bounds[top - 1], bounds[top]
+            top += 1
+    return token
+
+
+@njit(cache=True, nogil=True)
+def _own(form, normal, node):
+    """The sum of a node's own terms."""
+    terms, channels = int64s(form.term_start, node), int32s(form.term_channel, 0)
+    weights = float64s(form.term_weight, 0)
+    total = 0.0
+    for k in range(terms[0], terms[1]):
+        total += weights[k] * np.float64(normal[channels[k]])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _rest(form, state, normal, node, tick):
+    """An upper bound of what the terms below a node add: exact where its subtree has a shape."""
+    shape = int32s(form.shape, node)[0]
+    if shape < 0:
+        return float64s(state.rest, node)[0]
+    nodes, rests = int32s(form.shape_node, 0), int32s(form.shape_rest, 0)
+    values, at = float64s(state.shape_value, 0), int64s(state.shape_at, 0)
+    children, child_start = int32s(form.child, 0), int64s(form.child_start, 0)
+    pending = int32s(state.shape_stack, 0)
+    count = 0
+    while shape and at[shape] != tick:
+        pending[count] = shape
+        count += 1
+        shape = rests[shape]
+    total = values[shape]
+    while count:
+        count -= 1
+        shape = pending[count]
+        best = -np.inf
+        for i in range(child_start[nodes[shape]], child_start[nodes[shape] + 1]):
+            best = max(best, _own(form, normal, children[i]))
+        total += best
+        values[shape] = total
+        at[shape] = tick
+    return total
