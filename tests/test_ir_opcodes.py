@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -203,6 +204,22 @@ def test_bits_counted_and_reversed(case: tuple[IntType, list[int]]) -> None:
     bits = bits_of(a, type_.width)
     assert folded("clz", type_, type_, [a]) == [*bits[::-1], 1].index(1)
     assert folded("brev", type_, type_, [a]) == from_bits(bits[::-1])
+
+
+@given(st.integers(0, I32.mask), st.integers(0, I32.mask), st.integers(0, 70) | st.integers(0, I32.mask))
+def test_the_shift_of_a_pair(low: int, high: int, amount: int) -> None:
+    moved = [*bits_of(low, 32), *bits_of(high, 32)][min(amount, 32) :][:32]
+    assert folded("shf", I32, I32, [low, high, amount]) == from_bits(moved)
+
+
+@given(st.integers(1, I32.mask) | st.integers(0, 31).map(lambda k: 1 << k))
+def test_reciprocals(word: int) -> None:
+    near, exact = folded("rcp", I32, I32, [word]), Fraction(2**32, word)
+    assert near is not None and exact * (1 - Fraction(1, 128)) - 1 < near <= exact
+
+
+def test_the_reciprocal_of_zero() -> None:
+    assert folded("rcp", I32, I32, [0]) == I32.mask
 
 
 def extracted(bits: list[int], position: int, length: int, signed_: bool) -> list[int]:

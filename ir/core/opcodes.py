@@ -14,6 +14,8 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
+from qgpu.ir.core.reciprocals import reciprocal
+
 ICMP_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 INVERSE_PREDICATE = {
     "eq": "ne",
@@ -310,6 +312,20 @@ _ROWS = (
     OpInfo("popc", "number of bits set", ("T",), "T", evaluate=lambda s, v: v[0].bit_count()),
     OpInfo("clz", "number of zero bits above the highest one", ("T",), "T", evaluate=_count_leading_zeros),
     OpInfo("brev", "bits in reverse order", ("T",), "T", evaluate=_reversed_bits),
+    OpInfo(
+        "shf",
+        "the low word of a pair of words, shifted right",
+        ("i32", "i32", "i32"),
+        "i32",
+        evaluate=lambda s, v: (v[1] << 32 | v[0]) >> min(v[2], 32),
+    ),
+    OpInfo(
+        "rcp",
+        "2^32 over a word, or a little less",
+        ("i32",),
+        "i32",
+        evaluate=lambda s, v: reciprocal(v[0]),
+    ),
     OpInfo(
         "bfe_u",
         "the bits from a position on, as many as a length, zero-extended",

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from qgpu.ir.core.opcodes import OPCODES, Shape
+from qgpu.ir.core.reciprocals import reciprocal
 from qgpu.ir.interpreter.values import SIGNED, UNSIGNED, Numbers, choose
 
 Operation = Callable[..., Numbers]
@@ -247,6 +248,15 @@ def _high(a: Numbers) -> Numbers:
     return (a >> np.uint64(32)).astype(np.uint32)
 
 
+def _shf(a: Numbers, b: Numbers, c: Numbers) -> Numbers:
+    pair = b.astype(np.uint64) << np.uint64(32) | a
+    return (pair >> np.minimum(c, 32).astype(np.uint64)).astype(np.uint32)
+
+
+def _rcp(a: Numbers) -> Numbers:
+    return np.fromiter(map(reciprocal, a.tolist()), np.uint32, len(a))
+
+
 def _lop3(shape: Shape) -> Operation:
     """The union of the table's minterms."""
     lut = shape.attrs["lut"]
@@ -286,6 +296,8 @@ OPERATIONS: dict[str, Maker] = {
     "popc": _popc,
     "clz": _clz,
     "brev": _brev,
+    "shf": _plain(_shf),
+    "rcp": _plain(_rcp),
     "bfe_u": _bfe_u,
     "bfe_s": _bfe_s,
     "bfi": _bfi,

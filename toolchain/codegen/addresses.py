@@ -136,7 +136,7 @@ def _node_magnitude(node: Node) -> int:
         return 1 << 8 * node.access.width
     if node.kind != "value":
         return 1 << 31
-    if expression.op in ("cmp", "popc"):
+    if expression.op in ("cmp", "lex", "popc", "clz"):
         return 32
     if expression.op == "lop3" and expression.lut == 0xC0:
         return min(

@@ -5,6 +5,7 @@ Constants are words; an i1 is the word 0 or 1.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 from qgpu.ir import I1, Instruction
@@ -17,6 +18,7 @@ from qgpu.toolchain.codegen.nodes import (
     MEMORY,
     Arg,
     Expression,
+    Node,
     Operand,
     move,
     word,
@@ -101,6 +103,29 @@ def _icmp(instruction: Instruction, args: Sequence[Arg]) -> Expression:
     return Expression("cmp", a, b, relation=relation, signed=signed)
 
 
+def _select(instruction: Instruction, args: Sequence[Arg]) -> Expression:
+    return _lexicographic(*args) or Expression("select", args[1], args[2], args[0])
+
+
+def _lexicographic(condition: Arg, lower: Arg, higher: Arg) -> Expression | None:
+    """A comparison of longer numbers: that of the lower words where the higher ones are equal."""
+    if not isinstance(condition, Node) or not isinstance(higher, Node):
+        return None
+    equal, strict = condition.expression, higher.expression
+    if (equal.op, equal.relation, strict.op) != ("cmp", EQUAL, "cmp") or strict.relation & EQUAL:
+        return None
+    alike = {equal.x, equal.y} == {strict.x, strict.y}
+    return dataclasses.replace(strict, op="lex", z=lower) if alike else None
+
+
+def _high_product(signed: bool) -> Rule:
+    return lambda instruction, args: Expression("mulhi", *args, signed=signed)
+
+
+def _unary(op: str) -> Rule:
+    return lambda instruction, args: Expression(op, args[0])
+
+
 def _lop3(instruction: Instruction, args: Sequence[Arg]) -> Expression:
     return Expression("lop3", *args, lut=instruction.attrs["lut"])
 
@@ -133,9 +158,13 @@ RULES: dict[str, Rule] = {
         for kind in _EXTREMES
     },
     "not": _not,
-    "popc": lambda instruction, args: Expression("popc", args[0]),
+    "mulhi_u": _high_product(signed=False),
+    "mulhi_s": _high_product(signed=True),
+    **{name: _unary(name) for name in ("popc", "clz", "brev", "rcp")},
+    "prmt": lambda instruction, args: Expression("prmt", *args),
+    "shf": lambda instruction, args: Expression("shf", args[0], args[2], args[1]),
     "icmp": _icmp,
-    "select": lambda instruction, args: Expression("select", args[1], args[2], args[0]),
+    "select": _select,
     "lop3": _lop3,
     "trunc": _truncate,
     "sext": _sign_extend,

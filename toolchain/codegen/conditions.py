@@ -14,12 +14,12 @@ from dataclasses import replace
 
 from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.inline import is_inversion
-from qgpu.toolchain.codegen.nodes import EQUAL, GREATER, LESS, Condition, Node, Operand, Slot
+from qgpu.toolchain.codegen.nodes import BOOLEAN, EQUAL, GREATER, LESS, Condition, Node, Operand, Slot
 from qgpu.toolchain.codegen.places import conditions_of, count_users, last_step
 from qgpu.toolchain.codegen.regions import Region
 
-_AND, _OR = 0xC0, 0xFC
-_DUAL = {_AND: _OR, _OR: _AND}
+AND, _OR = 0xC0, 0xFC
+DUAL = {AND: _OR, _OR: AND}
 
 
 def test_differences(lowered: Lowered) -> None:
@@ -79,14 +79,15 @@ def _can_invert(node: Operand, conditions: Container[Operand | Slot]) -> bool:
     expression = node.expression
     if expression.op == "cmp":
         return True
-    joined = expression.op == "lop3" and expression.lut in _DUAL and expression.z == 0
+    joined = expression.op == "lop3" and expression.lut in DUAL and expression.z == 0
     return joined and all(
-        operand not in conditions and _owned(operand, node) and _can_invert(operand, conditions)
+        operand not in conditions and owned(operand, node) and _can_invert(operand, conditions)
         for operand in expression.operands[:2]
     )
 
 
-def _owned(operand: Operand, user: Node) -> bool:
+def owned(operand: Operand, user: Node) -> bool:
+    """Whether nothing but one node reads an operand."""
     return isinstance(operand, Node) and set(operand.users) == {user}
 
 
@@ -95,7 +96,7 @@ def _invert(node: Node) -> None:
     if expression.op == "cmp":
         node.expression = replace(expression, relation=expression.relation ^ 7)
         return
-    node.expression = replace(expression, lut=_DUAL[expression.lut])
+    node.expression = replace(expression, lut=DUAL[expression.lut])
     for operand in dict.fromkeys(expression.operands[:2]):
         assert isinstance(operand, Node)
         _invert(operand)
@@ -132,7 +133,7 @@ def join_condition(
 ) -> bool:
     """Turn `a and b` into b under the guard a, over a, if nothing else uses them; returns whether it did."""
     expression = node.expression
-    if expression.op != "lop3" or expression.lut not in _DUAL or expression.z != 0 or node.uniform:
+    if expression.op != "lop3" or expression.lut not in DUAL or expression.z != 0 or node.uniform:
         return False
     if node.over or node.guard or (expression.lut == _OR and node in owners):
         return False
@@ -144,7 +145,7 @@ def join_condition(
             assert isinstance(base, Node) and isinstance(over, Node)
             if over.expression.op == "cmp":
                 node.over = base
-                node.guard = (*region.guard, (base, expression.lut == _AND))
+                node.guard = (*region.guard, (base, expression.lut == AND))
                 node.expression = over.expression
                 return True
     return False
@@ -153,11 +154,11 @@ def join_condition(
 def _may_narrow(slot: Slot | None, region: Region, lut: int) -> bool:
     """Whether a slot may be written by both steps: if it guards them, the first must only take lanes away."""
     polarities = [polarity for condition, polarity in region.guard if condition is slot]
-    return not polarities or (all(polarities) and lut == _AND)
+    return not polarities or (all(polarities) and lut == AND)
 
 
 def _may_join(operand: Operand, node: Node, computed: Container[Node]) -> bool:
-    if not isinstance(operand, Node) or not _owned(operand, node) or operand in computed:
+    if not isinstance(operand, Node) or not owned(operand, node) or operand in computed:
         return False
     here = operand.block is node.block and operand.kind == "value" and not operand.uniform
     return here and operand.predicate is None and _is_boolean(operand)
@@ -167,4 +168,6 @@ def _is_boolean(operand: Operand) -> bool:
     if not isinstance(operand, Node):
         return operand in (0, 1)
     expression = operand.expression
-    return expression.op == "cmp" or (expression.op == "lop3" and all(map(_is_boolean, expression.operands)))
+    return expression.op in BOOLEAN or (
+        expression.op == "lop3" and all(map(_is_boolean, expression.operands))
+    )

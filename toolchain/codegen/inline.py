@@ -11,6 +11,7 @@ from dataclasses import replace
 from qgpu.backends.machine.block import INDEX_BITS
 from qgpu.toolchain.codegen.addresses import magnitude
 from qgpu.toolchain.codegen.nodes import (
+    BOOLEAN,
     EQUAL,
     GREATER,
     LESS,
@@ -53,12 +54,17 @@ def inlined(expression: Expression, node: Node) -> Iterator[Expression]:
 
 def _into_mad(outer: Expression, node: Node) -> Iterator[Expression]:
     inner = node.expression
-    if inner.op != "mad":
-        return
     for a, scale, rest in _linear_readings(outer):
         if a is not node or rest is node:
             continue
-        yield from _scaled(inner, scale, rest)
+        if inner.op == "mad":
+            yield from _scaled(inner, scale, rest)
+        elif (inner.op, scale) in _ADDING and inner.z == 0:
+            yield replace(inner, op=_ADDING[inner.op, scale], z=rest)
+
+
+_ADDING = {("cmp", 1): "inc", ("cmp", word(-1)): "dec", ("mulhi", 1): "mulhi"}
+"""The operation that adds Z to the result of another, or takes it from Z, by that one and its factor."""
 
 
 def _linear_readings(mad: Expression) -> Iterator[tuple[Operand, int, Operand]]:
@@ -135,7 +141,7 @@ def _is_not(expression: Expression) -> bool:
 
 def is_boolean(operand: Operand) -> bool:
     """Whether a word is known to be 0 or 1."""
-    return isinstance(operand, Node) and operand.expression.op == "cmp"
+    return isinstance(operand, Node) and operand.expression.op in BOOLEAN
 
 
 def as_test(comparison: Expression) -> Expression | None:

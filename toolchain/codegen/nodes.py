@@ -22,6 +22,9 @@ LUT_X, LUT_Y, LUT_Z = 0xF0, 0xCC, 0xAA
 """Truth tables of the operands: a function of X, Y, Z is the same function of these (PTX ISA, lop3)."""
 
 
+BOOLEAN = ("cmp", "lex")
+"""Operations whose result is 0 or 1."""
+
 EFFECTS = ("store", "atomic", "trap")
 """Kinds of nodes that do something beside their result."""
 

@@ -190,8 +190,12 @@ def forms(expression: Expression) -> Iterator[Expression]:
             yield from (expression.with_operands(*operands) for operands in _mad_orders(x, y, z))
         case "lop3":
             yield from _logic_orders(expression)
-        case "cmp":
-            yield Expression("cmp", y, x, relation=mirrored(expression.relation), signed=expression.signed)
+        case "mulhi":
+            yield expression.with_operands(y, x, z)
+        case "cmp" | "inc" | "dec" | "lex":
+            yield replace(expression, x=y, y=x, relation=mirrored(expression.relation))
+        case "prmt" if isinstance(z, int):
+            yield expression.with_operands(y, x, z ^ 0x4444)
         case "pick" if expression.relation in (LESS, GREATER):
             yield expression.with_operands(y, x, z)
 

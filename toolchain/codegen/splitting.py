@@ -6,11 +6,12 @@ selection becomes two guarded blocks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from qgpu.toolchain.codegen.addresses import sum_of
-from qgpu.toolchain.codegen.arithmetic import logic, total
-from qgpu.toolchain.codegen.nodes import Access, Arg, Expression, Node, Term, word
+from qgpu.toolchain.codegen.arithmetic import MINUS_ONE, extreme, logic, total
+from qgpu.toolchain.codegen.nodes import EQUAL, Access, Arg, Expression, Node, Term, word
 from qgpu.toolchain.codegen.refuse import refuse
 from qgpu.toolchain.codegen.regions import Region, folded
 from qgpu.toolchain.codegen.registers import Register
@@ -29,8 +30,8 @@ def split(node: Node, region: Region) -> list[Node]:
         steps = overwrite(node, region)
     elif node.access and not _is_plain(node.access):
         steps = _offset_steps(node, node.access)
-    elif node.expression.op == "lop3" and not node.reads_memory:
-        steps = _logic_steps(node)
+    elif node.expression.op in _STEPS and not node.reads_memory:
+        steps = _STEPS[node.expression.op](node)
     else:
         raise refuse("no block of the machine can compute this, nor several", node.loc)
     for step in steps:
@@ -97,6 +98,43 @@ def _logic_steps(node: Node) -> list[Node]:
     node.expression = logic("xor", base, chosen)
     return [differ, chosen, base]
 
+
+def _permutation_steps(node: Node) -> list[Node]:
+    """The bytes of either word beside zeros, and both together."""
+    x, y, z = node.expression.operands
+    exchanged = step_of(node, logic("xor", z, 0x4444))
+    parts = [step_of(node, Expression("prmt", x, 0, z)), step_of(node, Expression("prmt", y, 0, exchanged))]
+    node.expression = logic("or", *parts)
+    return [exchanged, *parts]
+
+
+def _pair_shift_steps(node: Node) -> list[Node]:
+    """The low word down, or the high one up by what is left of 32."""
+    x, y, z = node.expression.operands
+    amount = step_of(node, extreme("min", y, 32, signed=False))
+    rest = step_of(node, Expression("mad", amount, MINUS_ONE, 32))
+    parts = [step_of(node, Expression("shr", x, y)), step_of(node, Expression("shl", z, rest))]
+    node.expression = logic("or", *parts)
+    return [amount, rest, *parts]
+
+
+def _longer_comparison_steps(node: Node) -> list[Node]:
+    """The comparison of the higher words, or that of the lower ones where they are equal."""
+    expression = node.expression
+    strict = step_of(node, replace(expression, op="cmp", z=0))
+    equal = step_of(node, replace(expression, op="cmp", z=0, relation=EQUAL))
+    lower = step_of(node, logic("and", equal, expression.z))
+    node.expression = logic("or", strict, lower)
+    return [strict, equal, lower]
+
+
+_STEPS: dict[str, Callable[[Node], list[Node]]] = {
+    "lop3": _logic_steps,
+    "prmt": _permutation_steps,
+    "shf": _pair_shift_steps,
+    "lex": _longer_comparison_steps,
+}
+"""The steps of an operation of three thread registers."""
 
 _SINGLE = (0xF0, 0xCC, 0x0F, 0x33)
 """Truth tables of x, y and their complements."""

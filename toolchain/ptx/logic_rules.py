@@ -76,15 +76,15 @@ def _shift_right(x: Emitter) -> None:
 
 
 def _funnel_shift(x: Emitter) -> None:
-    """shf: one word of the 64 bits b:a, shifted; an amount of 0 shifts the other word out as a whole."""
+    """shf: one word of the 64 bits b:a, shifted; left by n is right by 32 - n."""
     low, high, amount = (x.integer(role, I32) for role in "abc")
     if x.form["mode"] == "wrap":
         amount = x.operation("and", amount, Constant(I32, 31))
     else:
         amount = x.operation("umin", amount, Constant(I32, 32))
-    rest = x.operation("sub", Constant(I32, 32), amount)
-    left, right = (amount, rest) if x.form["direction"] == "l" else (rest, amount)
-    x.define(x.builder.emit("or", x.builder.emit("shl", high, left), x.builder.emit("lshr", low, right)))
+    if x.form["direction"] == "l":
+        amount = x.operation("sub", Constant(I32, 32), amount)
+    x.define(x.builder.emit("shf", low, high, amount))
 
 
 RULES = [

@@ -43,8 +43,8 @@ EXPANSIONS: dict[str, Expansion] = {
 }
 """How operations on words are done without a unit for them, and on 64 bits in any case."""
 
-WORD_OPERATIONS = frozenset({"popc"})
-"""The operations of the table that the machine has on words."""
+WORD_OPERATIONS = frozenset({"mulhi_u", "mulhi_s", "popc", "clz", "brev", "prmt"})
+"""The operations of the table that the machine has on words; permutation by selectors for bytes."""
 
 
 @dataclass(frozen=True)
@@ -53,19 +53,16 @@ class ExpandOperations(Pass):
 
     Contract: every value is what it was. Operations on 64 bits become ones on words and simple ones on 64
     bits. Division of 64 bits becomes a branch with a loop; all else is straight code. Narrow integers have
-    to be promoted before. Option: `supported` lists further operations that the machine has on words, joined
-    by `+`.
+    to be promoted before.
     """
 
     name: ClassVar[str] = "expand-operations"
-    supported: str = ""
 
     def run(self, function: Function) -> bool:
         if function.linearised:
             return False
-        there = WORD_OPERATIONS | set(self.supported.split("+"))
         changed = False
-        while found := [i for i in function.instructions if is_lacking(i, there)]:
+        while found := [i for i in function.instructions if is_lacking(i)]:
             changed = True
             for instruction in found:
                 if instruction.parent is not None:
@@ -75,12 +72,13 @@ class ExpandOperations(Pass):
         return changed
 
 
-def is_lacking(instruction: Instruction, supported: frozenset[str]) -> bool:
+def is_lacking(instruction: Instruction) -> bool:
     """Whether an instruction has to be expanded."""
     if instruction.op not in EXPANSIONS:
         return False
+    there = instruction.op in WORD_OPERATIONS and instruction.attrs.get("mode", "bytes") == "bytes"
     type_ = instruction.operands[0].type
-    return type_ is I64 or (type_ is I32 and instruction.op not in supported)
+    return type_ is I64 or (type_ is I32 and not there)
 
 
 def expand(instruction: Instruction) -> None:

@@ -1,16 +1,10 @@
-"""Division of words, without a branch: a reciprocal of 15 bits, and three digits of the quotient by it.
+"""Division of words, without a branch: a reciprocal of the divisor, the quotient by it, and a correction.
 
-Let dn = d * 2^s with its highest bit set, and H = floor(dn / 2^16) + 1. `reciprocal` gives V with
-
-    (1 - DEFICIENCY) * 2^46 / dn < V <= 2^30 / H <= 2^46 / dn        (a test goes through all H),
-
-so floor(floor(r / 2^k) * V / 2^(46 - s - k)) is a lower bound q of r / d, and what it leaves is
-
-    r - q * d < 2^k + r * DEFICIENCY + d.
-
-With r < 2^32 and k = 15, 4, 0 that leaves less than 891,776 + d, 614 + d, and 2 d at last: one subtraction
-is left to be made. The products stay below 2^32 wherever they count: where d has 22 bits or more for k = 4,
-18 or more for k = 0, the shift is by 32 or more and the digit is 0, and 2 d is more than what was left.
+`rcp` gives z <= 2^32 / d to about 7 bits, and each step of Newton's method, z + floor(z * (2^32 - z * d) /
+2^32), doubles them, never going above 2^32 / d. The quotient floor(n * z / 2^32) is floor(n / d) or one less
+where n * (2^32 / d - z) <= 2^32. Over all divisors d that holds for the dividends n up to EXACT_UP_TO (a test
+goes through divisors of all lengths); two steps leave z at most one below floor((2^32 - 1) / d), and a last
+comparison makes it equal to that, which serves all dividends.
 """
 
 from __future__ import annotations
@@ -21,52 +15,34 @@ from qgpu.ir.core.types import I32, I64, IntType
 from qgpu.ir.core.values import Constant, Value
 from qgpu.ir.passes.emitter import Emitter
 from qgpu.ir.passes.expand_operations.constant_division import quotient_by_constant
-from qgpu.ir.passes.expand_operations.counting import bit_length
 from qgpu.ir.passes.expand_operations.wide_division import divide_wide
 from qgpu.ir.passes.simplify.known_bits import possible_ones
 from qgpu.ir.passes.simplify.rules import is_op, number
 
-DEFICIENCY = 2e-4
-"""How much less than 2^46 / dn the reciprocal may be, relative to it."""
-
-_QUADRATIC = (round(420 / 99 * 2**29), round(576 / 99 * 2**28), round(256 / 99 * 2**12))
-"""Coefficients of (420 - 576 u + 256 u^2) / 99, which is 1 / u for u in [1/2, 1] within 1/99.
-
-1 - u * that is a Chebyshev polynomial of degree 3 over the interval, so no quadratic is nearer.
-"""
+EXACT_UP_TO = (1 << 8, 1 << 16, 1 << 31)
+"""Dividends for which `rcp` alone, with one step of Newton's method, and with two is near enough."""
 
 
-def reciprocal(emit: Emitter, negated: Value) -> Value:
-    """About 2^30 / H for H in (2^15, 2^16], given -H: the quadratic, and one step of Newton's method."""
-    c0, c1, c2 = _QUADRATIC
-    slope = emit.lshr(emit.add(emit.mul(negated, c2), c1), 15)
-    start = emit.lshr(emit.add(emit.mul(negated, slope), c0), 14)
-    correction = emit.lshr(emit.mul(negated, start), 16)
-    return emit.lshr(emit.mul(start, correction), 16)
+def reciprocal(emit: Emitter, divisor: Value, negated: Value, largest: int) -> Value:
+    """A reciprocal of a divisor that is near enough for dividends up to `largest`."""
+    near = emit.op("rcp", divisor)
+    for limit in EXACT_UP_TO[:-1]:
+        if largest <= limit:
+            return near
+        near = emit.add(emit.op("mulhi_u", near, emit.mul(near, negated)), near)
+    if largest <= EXACT_UP_TO[-1]:
+        return near
+    more = emit.icmp("ugt", emit.mul(near, negated), divisor)
+    return emit.add(near, emit.op("zext", more, type=I32))
 
 
-def digit_shifts(bits: int) -> tuple[int, ...]:
-    """By how much the dividend, of so many bits, is shifted down for each digit of the quotient."""
-    if bits <= 12:
-        return (0,)
-    return (4, 0) if bits <= 21 else (15, 4, 0)
-
-
-def divide_words(emit: Emitter, dividend: Value, divisor: Value) -> tuple[Value, Value]:
-    """Unsigned quotient and remainder of words; the divisor is not 0."""
-    length = bit_length(emit, divisor)
-    normal = emit.shl(divisor, emit.sub(constant(I32, 32), length))
-    factor = reciprocal(emit, emit.op("not", emit.lshr(normal, 16)))
+def divide_words(emit: Emitter, dividend: Value, divisor: Value, largest: int) -> tuple[Value, Value]:
+    """Unsigned quotient and remainder of words, the dividend at most `largest`; the divisor is not 0."""
     negated = emit.sub(constant(I32, 0), divisor)
-    quotient: Value = constant(I32, 0)
-    rest = dividend
-    for shift in digit_shifts(possible_ones(dividend).bit_length()):
-        product = emit.mul(emit.lshr(rest, shift), factor)
-        digit = emit.lshr(product, emit.add(length, 14 - shift))
-        rest = emit.add(emit.mul(digit, negated), rest)
-        quotient = emit.add(digit, quotient)
+    quotient = emit.op("mulhi_u", dividend, reciprocal(emit, divisor, negated, largest))
+    rest = emit.add(emit.mul(quotient, negated), dividend)
     more = emit.op("zext", emit.icmp("uge", rest, divisor), type=I32)
-    return emit.add(more, quotient), emit.add(emit.mul(more, negated), rest)
+    return emit.add(quotient, more), emit.op("umin", rest, emit.add(rest, negated))
 
 
 def expand_division(emit: Emitter, division: Instruction) -> Value:
@@ -81,8 +57,12 @@ def expand_division(emit: Emitter, division: Instruction) -> Value:
         quotient = quotient_by_constant(emit, dividend, divisor.signed if signed else divisor.value, signed)
         return emit.sub(dividend, emit.mul(quotient, divisor)) if remainder else quotient
     magnitude = _magnitude if signed else _unchanged
-    divide = divide_words if type_ is I32 else divide_wide
-    pair = divide(emit, magnitude(emit, dividend), magnitude(emit, divisor))
+    numbers = magnitude(emit, dividend), magnitude(emit, divisor)
+    if type_ is I32:
+        most = possible_ones(numbers[0])
+        pair = divide_words(emit, *numbers, min(most, 1 << 31) if signed else most)
+    else:
+        pair = divide_wide(emit, *numbers)
     for other in _companions(division) if type_ is I64 else []:
         other.replace_all_uses_with(_finished(emit, other, pair))
         other.erase()

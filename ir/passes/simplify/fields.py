@@ -62,7 +62,46 @@ def simplify_prmt(prmt: Instruction) -> Value | None:
         return a if kept == IDENTITY else b
     if kept != selectors:
         return before(prmt).emit("prmt", a, b, like(control, kept), attrs=prmt.attrs)
-    return None
+    return _moved_alike(prmt, kept)
+
+
+def _moved_alike(prmt: Instruction, selectors: int) -> Value | None:
+    """A mask or a shift, where that is all that happens to the bytes of one word, the others being 0."""
+    words, taken, mask = prmt.operands[:2], set[tuple[int, int]](), 0
+    for place in range(4):
+        selector = selectors >> 4 * place & 15
+        word, byte = divmod(selector & 7, 4)
+        if is_zero(words[word]):
+            continue
+        if selector & 8:
+            return None
+        taken.add((word, place - byte))
+        mask |= 255 << 8 * place
+    if len(taken) != 1:
+        return None
+    ((word, distance),) = taken
+    value, builder = words[word], before(prmt)
+    if distance == 0:
+        return builder.emit("and", value, like(value, mask))
+    whole = (
+        value.type.mask << 8 * distance if distance > 0 else value.type.mask >> -8 * distance
+    ) & value.type.mask
+    if mask != whole:
+        return None
+    return builder.emit("shl" if distance > 0 else "lshr", value, like(value, 8 * abs(distance)))
+
+
+def simplify_shf(shf: Instruction) -> Value | None:
+    """One of the words, where the amount is 0 or 32, or the shift of one where the other is 0."""
+    low, high, amount = shf.operands
+    if is_zero(high):
+        return before(shf).emit("lshr", low, amount)
+    places = number(amount)
+    if places is None:
+        return None
+    if places == 0 or places >= 32:
+        return high if places else low
+    return before(shf).emit("shl", high, like(high, 32 - places)) if is_zero(low) else None
 
 
 def simplify_pack(pack: Instruction) -> Value | None:
@@ -100,6 +139,7 @@ FIELDS: dict[str, Rule] = {
     "bfi": simplify_insert,
     "brev": simplify_brev,
     "prmt": simplify_prmt,
+    "shf": simplify_shf,
     "pack": simplify_pack,
     "high": simplify_high,
 }

@@ -122,6 +122,14 @@ def _field(value: Instruction, depth: int) -> int:
     return (1 << (length.value & 255)) - 1 if isinstance(length, Constant) else -1
 
 
+def _funnel(value: Instruction, depth: int) -> int:
+    low, high, amount = value.operands
+    if not isinstance(amount, Constant):
+        return -1
+    pair = possible_ones(high, depth) << 32 | possible_ones(low, depth)
+    return pair >> min(amount.value, 32)
+
+
 def _loaded(value: Instruction, depth: int) -> int:
     return value.attrs["type"].mask if value.attrs.get("ext") == "zero" else -1
 
@@ -154,6 +162,7 @@ RULES: dict[str, Callable[[Instruction, int], int]] = {
     "popc": _count,
     "clz": _count,
     "bfe_u": _field,
+    "shf": _funnel,
     "zext": lambda value, depth: possible_ones(value.operands[0], depth),
     "trunc": lambda value, depth: possible_ones(value.operands[0], depth),
     "high": lambda value, depth: possible_ones(value.operands[0], depth) >> 32,
