@@ -1,4 +1,4 @@
-"""`--backend verify`: the stock model confirms the reference's tokens, or the first that is not its own is named."""
+"""`--backend verify`: the stock model confirms the tokens, or the first it does not is named."""
 
 from __future__ import annotations
 

@@ -11,12 +11,13 @@ import os
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qgpu.runtime.bench.report import Section, Table, count
 from qgpu.toolchain.compile import compile_to_ir
 from qgpu.toolchain.diagnostics import failure
 
@@ -83,6 +84,26 @@ class Comparison:
     @property
     def ratio(self) -> float:
         return self.simulator / self.interpreter
+
+
+def interpreters_section(comparisons: list[Comparison]) -> Section:
+    """What was measured, as a section."""
+    rows = [
+        (
+            c.workload,
+            *(f"{1000 * seconds:,.1f} ms" for seconds in (c.interpreter, c.simulator)),
+            count(c.ratio),
+        )
+        for c in comparisons
+    ]
+    columns = ("launch", "IR interpreter", "numba's CUDA simulator", "times as fast")
+    return Section(
+        key="interpreters",
+        heading="The IR interpreter beside numba's CUDA simulator",
+        text="Both run each launch in turn, after one that warms up; results are held against numpy's.",
+        tables=[Table("Median time of a launch", columns, rows)],
+        data=[asdict(row) | {"ratio": row.ratio} for row in comparisons],
+    )
 
 
 def compare_interpreters(repeats: int = 3) -> list[Comparison]:
