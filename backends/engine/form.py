@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from qgpu.backends.engine.layout import (
     FEED_FORWARD,
     HEAD,
     KEY,
-    LOGIT,
+    LAST_WATCH,
     MIXER,
     QUERY,
     RING,
@@ -109,7 +110,10 @@ class _Builder:
         self._kept = _Ranges()
         self._loose = _Ranges()
         self._tree_start = [0]
-        self._trees: list[tuple[int, int, int, Tree]] = []
+        self._trees: list[tuple[int, int, Tree]] = []
+        self._group_start = [0]
+        self._group_tree = [0]
+        self._group_place = [0]
 
     def _stage(self, kind: int, norm: Array, forms: Array) -> int:
         """Begin a stage with all the forms that read its norm [form, hidden]; return the first's number."""
@@ -146,15 +150,15 @@ class _Builder:
     def head(self, norm: Array, head: Array) -> None:
         """Add the final norm and the logits."""
         self._stage(HEAD, norm, np.zeros((0, self._hidden), np.float32))
-        self._tree(LOGIT, 0, np.arange(len(head)), head)
+        self._tree(0, np.arange(len(head)), head)
 
-    def _tree(self, side: int, tap: int, numbers: Array, rows: Array) -> None:
+    def _tree(self, tap: int, numbers: Array, rows: Array) -> None:
         if not len(numbers):
             return
         at, channel = np.nonzero(rows)
         start = np.concatenate(([0], np.cumsum(np.bincount(at, minlength=len(rows))))).astype(np.int64)
         tree = build_tree(numbers.astype(np.int32), start, channel, rows[at, channel], self._constant)
-        self._trees.append((len(self._kind) - 1, side, tap, tree))
+        self._trees.append((len(self._kind) - 1, tap, tree))
 
     def mixer(self, tensors: Tensors, prefix: str) -> None:
         """Add a Gated DeltaNet, unless no key can ever be other than 0: its state and output stay 0 then."""
@@ -177,19 +181,47 @@ class _Builder:
         self._head["bias"] += tensors[f"{prefix}linear_attn.dt_bias"].tolist()
         self._head["decay"] += [first + n if n >= 0 else -1 for n in mixer.decays]
         for side, rows in ((KEY, slice(keys, 2 * keys)), (QUERY, slice(keys))):
-            alone = live[rows] & mixer.single[rows]
-            for tap in range(RING):
-                chosen = np.flatnonzero(alone & (taps[rows, tap] == 1))
-                self._tree(side, tap, chosen, qkv[rows][chosen])
+            self._add_groups(qkv[rows], taps[rows], live[rows] & mixer.single[rows], mixer.loose[side])
         self._tree_start.append(len(self._trees))
         self._constant &= ~weights["out_proj"].any(axis=1)
+
+    def _add_groups(self, rows: Array, taps: Array, alone: Array, loose: list[tuple[int, int]]) -> None:
+        """Group the heads whose keys (or queries) read the same channels through the same taps.
+
+        Args:
+            rows, taps: of in_proj_qkv and the convolution, of all heads.
+            alone: which rows have one tap of weight 1.
+            loose: entry and convolved row of those that have not.
+        """
+        size = self._heads.key
+        members: dict[bytes, list[int]] = {}
+        loose_heads = {entry // size for entry, _ in loose}
+        for head in range(self._heads.count):
+            mine = slice(head * size, (head + 1) * size)
+            read = [rows[mine][alone[mine] & (taps[mine, tap] == 1)].any(axis=0) for tap in range(RING)]
+            if head in loose_heads or np.any(read):
+                key = np.array([channels & ~self._constant for channels in read]).tobytes()
+                members.setdefault(key, []).append(head)
+        for heads in members.values():
+            inside = np.zeros(self._heads.count, bool)
+            inside[heads] = True
+            chosen = alone & np.repeat(inside, size)
+            for tap in range(RING):
+                entries = np.flatnonzero(chosen & (taps[:, tap] == 1))
+                self._tree(tap, entries, rows[entries])
+            mine = np.array([pair for pair in loose if inside[pair[0] // size]], np.int64).reshape(-1, 2)
+            self._loose.add(mine[:, 0], mine[:, 1])
+            self._group_tree.append(len(self._trees))
+            self._group_place.append(self._group_place[-1] + len(heads))
+        self._group_start.append(len(self._group_place) - 1)
 
     def _add_heads(self, mixer: _Mixer, first: int, norm: Array) -> None:
         rows = len(self._rows)
         self._rows += [(first + form, taps) for form, taps in mixer.rows]
         kept = [rows + n for n, (_, taps) in enumerate(mixer.rows) if not _recent(taps)]
         self._kept.add(kept)
-        self._loose.add(*np.array(mixer.loose, np.int64).reshape(-1, 3).T + [[0], [0], [rows]])
+        for side in (KEY, QUERY):
+            mixer.loose[side] = [(entry, row + rows) for entry, row in mixer.loose[side]]
         self._head["strength"] += [first + n if n >= 0 else -1 for n in mixer.strengths]
         self._head["norm"].append(norm)
         for head in range(self._heads.count):
@@ -209,7 +241,7 @@ class _Builder:
         token_start = np.concatenate(([0], np.cumsum(np.bincount(token, minlength=len(differs)))))
         trees = [tree for *_, tree in self._trees]
         nodes = np.concatenate(([0], np.cumsum([len(tree.lowest_row) for tree in trees])))
-        lists = [len(tree.leaf_row) if side != LOGIT else 0 for _, side, _, tree in self._trees]
+        lists = [len(tree.leaf_row) for tree in trees[:-1]]
         sizes = (
             len(self.embedding),
             layers,
@@ -234,13 +266,13 @@ class _Builder:
                 [starts[stage * hidden : (stage + 1) * hidden + 1] for stage in range(len(self._kind))]
             ),
             column_form=self._columns.column(0, np.int32),
-            column_weight=self._columns.column(1, np.float64),
+            column_weight=self._columns.column(1, np.float32),
             first_form=np.array(self._first_form, np.int64),
             neurons=np.array(self._neurons, np.int64),
             first_neuron=np.array(self._first_neuron, np.int64),
             down_start=self._down.start(),
             down_channel=self._down.column(0, np.int32),
-            down_weight=self._down.column(1, np.float64),
+            down_weight=self._down.column(1, np.float32),
             mixer=np.array(self._mixer, np.int64),
             strength_form=np.array(self._head["strength"], np.int64),
             decay_form=np.array(self._head["decay"], np.int64),
@@ -256,22 +288,24 @@ class _Builder:
             member_column=self._members.column(0, np.int32),
             output_start=self._outputs.start(),
             output_channel=self._outputs.column(0, np.int32),
-            output_weight=self._outputs.column(1, np.float64),
+            output_weight=self._outputs.column(1, np.float32),
             row_form=np.array([form for form, _ in self._rows], np.int64),
             row_taps=taps,
             row_recent=np.array([_recent(t) for t in taps], np.int8),
             kept_start=self._kept.start(),
             kept_row=self._kept.column(0, np.int32),
-            loose_start=self._loose.start(),
-            loose_side=self._loose.column(0, np.int64),
-            loose_entry=self._loose.column(1, np.int64),
-            loose_row=self._loose.column(2, np.int64),
+            loose_entry=self._loose.column(0, np.int64),
+            loose_row=self._loose.column(1, np.int64),
+            group_start=np.array(self._group_start, np.int64),
+            group_tree=np.array(self._group_tree, np.int64),
+            group_loose=self._loose.start(),
+            group_place=np.array(self._group_place, np.int64),
             tree_start=np.array(self._tree_start, np.int64),
             tree_stage=np.array([stage for stage, *_ in self._trees], np.int64),
-            tree_side=np.array([side for _, side, *_ in self._trees], np.int64),
-            tree_tap=np.array([tap for _, _, tap, _ in self._trees], np.int64),
+            tree_tap=np.array([tap for _, tap, _ in self._trees], np.int64),
+            watch=self._watch(),
             tree_node=nodes.astype(np.int64),
-            tree_list=np.concatenate(([0], np.cumsum(lists)[:-1])).astype(np.int64),
+            tree_list=np.concatenate(([0], np.cumsum(lists))).astype(np.int64),
             term_start=_joined([tree.term_start for tree in trees]),
             term_channel=np.concatenate([tree.term_channel for tree in trees]),
             term_weight=np.concatenate([tree.term_weight for tree in trees]),
@@ -293,13 +327,23 @@ class _Builder:
         )
 
 
+    def _watch(self) -> Array:
+        """For each stage and channel, which of the stage's trees read it, as bits."""
+        watch = np.zeros((len(self._kind), self._hidden), np.int64)
+        for first, last in pairwise(self._tree_start):
+            for tree in range(first, last):
+                stage, _, nodes = self._trees[tree]
+                watch[stage, np.unique(nodes.term_channel)] |= 1 << min(tree - first, LAST_WATCH)
+        return watch
+
+
 class _Mixer:
     """The forms of a Gated DeltaNet, numbered from 0, and who reads them.
 
     Attributes:
         single: bool [row of in_proj_qkv], whose convolution has one tap of weight 1.
         rows: form and taps of each convolved row that is no row of a tree.
-        loose: (side, entry, row) of the keys and queries among them.
+        loose: for each side, (entry, row) of the keys or queries among them.
         values: for each head, columns and rows. gates: for each head, (form, columns).
         strengths, decays: forms, -1 where there is none.
     """
@@ -347,10 +391,9 @@ class _Mixer:
         for head in range(heads.count):
             mine = np.flatnonzero(values // heads.value == head)
             self.values.append((values[mine] % heads.value, copies[mine]))
-        self.loose = [
-            (QUERY if row < keys else KEY, row % keys, copy)
-            for row, copy in zip(loose.tolist(), copies[len(values) :].tolist(), strict=True)
-        ]
+        self.loose: dict[int, list[tuple[int, int]]] = {KEY: [], QUERY: []}
+        for row, copy in zip(loose.tolist(), copies[len(values) :].tolist(), strict=True):
+            self.loose[QUERY if row < keys else KEY].append((row % keys, copy))
 
     def _add_gates(self, z: Array) -> None:
         heads = self._heads

@@ -10,7 +10,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 FEED_FORWARD, MIXER, HEAD = 0, 1, 2
-KEY, QUERY, LOGIT = 0, 1, 2
+KEY, QUERY = 0, 1
+
+CELL = 4
+GAIN, NORMAL, LOW, HIGH = range(CELL)
+"""What is kept side by side for a stage's channel: 1 + the norm's weight, the norm's output, and, where trees read
+it, the range that the latter had so far."""
+
+LAST_WATCH = 62
+"""Trees of a mixer from this one on share the last bit of `Form.watch`."""
 
 RING = 4
 """Tokens that a convolution sees; kernels of up to as many taps are computed."""
@@ -33,7 +41,7 @@ class Form(NamedTuple):
     gain: Array  # float32 [stage, hidden]: 1 + the norm's weight
     column_start: Array  # int64 [stage, hidden + 1]
     column_form: Array  # int32
-    column_weight: Array  # float64
+    column_weight: Array  # float32
 
     # Feed-forward stages: neuron n of a stage has its gate and its `up` in two consecutive runs of forms.
     first_form: Array  # int64 [stage]
@@ -41,7 +49,7 @@ class Form(NamedTuple):
     first_neuron: Array  # int64 [stage]
     down_start: Array  # int64 [neuron + 1]
     down_channel: Array  # int32
-    down_weight: Array  # float64
+    down_weight: Array  # float32
 
     # Mixers. `layer_heads` heads each; head numbers count through.
     mixer: Array  # int64 [stage]: the number of its mixer, or -1
@@ -59,7 +67,7 @@ class Form(NamedTuple):
     member_column: Array  # int32
     output_start: Array  # int64 [member + 1]: out_proj's column
     output_channel: Array  # int32
-    output_weight: Array  # float64
+    output_weight: Array  # float32
 
     # Convolved rows that are no row of a tree: distinct values, and keys and queries of several taps.
     row_form: Array  # int64 [row]
@@ -67,18 +75,22 @@ class Form(NamedTuple):
     row_recent: Array  # int8 [row]: the token itself alone, with weight 1
     kept_start: Array  # int64 [mixer + 1]: rows, of those that need the tokens before
     kept_row: Array  # int32
-    loose_start: Array  # int64 [mixer + 1]: keys and queries of several taps
-    loose_side: Array  # int64
-    loose_entry: Array  # int64: head within the layer * key dimension + entry
+    loose_entry: Array  # int64: of keys and queries of several taps, head * key dimension + entry in their layer
     loose_row: Array  # int64
 
-    # Bound trees (tree.py). Those of a mixer are consecutive; the last tree is the head's.
+    # Groups: heads whose keys (or queries) read the same channels; a mixer's groups of keys, then those of queries.
+    group_start: Array  # int64 [2 * mixer + 1]
+    group_tree: Array  # int64 [group + 1]
+    group_loose: Array  # int64 [group + 1]
+    group_place: Array  # int64 [group + 1]: where its list of heads begins
+
+    # Bound trees (tree.py), one a tap of a group; the last tree is the head's.
     tree_start: Array  # int64 [mixer + 1]
     tree_stage: Array  # int64 [tree]
-    tree_side: Array  # int64 [tree]
     tree_tap: Array  # int64 [tree]
     tree_node: Array  # int64 [tree + 1]: its nodes, the root first, parents before children
     tree_list: Array  # int64 [tree]: where its list of active rows begins
+    watch: Array  # int64 [stage, hidden]: bits of the stage's trees that read a channel
     term_start: Array  # int64 [node + 1]
     term_channel: Array  # int32
     term_weight: Array  # float64
@@ -106,7 +118,8 @@ class State(NamedTuple):
     stream: Array  # float32 [stage, hidden]: what each stage's norm reads
     squares: Array  # float64 [stage]: sum of squares of the former
     inverse: Array  # float32 [stage]: the norm's factor
-    normal: Array  # float32 [stage, hidden]
+    cell: Array  # float32 [stage, hidden, CELL]
+    difference: Array  # float64 [hidden]: of what is in `changed`
     output: Array  # float64 [stage, hidden]: what each stage adds to the stream
     value: Array  # float64 [form]
     hidden: Array  # float32 [neuron]: silu(gate) * up
@@ -124,21 +137,30 @@ class State(NamedTuple):
     row_at: Array  # int64 [row]
     memory: Array  # float32 [head, key dimension, value dimension]
     used: Array  # int8 [head]: has been written
-    low: Array  # float32 [stage, hidden]: the range so far of `normal`, where trees read it
-    high: Array  # float32 [stage, hidden]
     stale: Array  # int64 [stage]: the range has grown since the trees' bounds were made
     rest: Array  # float64 [node]: upper bound of what the terms below add
     shape_value: Array  # float64 [shape]: what they add at best, for the present token
     shape_at: Array  # int64 [shape]
     shape_stack: Array  # int32 [shape]
-    list_row: Array  # int32 [RING, places]
+    list_row: Array  # int32 [RING, places]: active rows, in the slots that `list_slot` gives
     list_value: Array  # float32 [RING, places]
     list_count: Array  # int64 [RING, tree]
+    list_slot: Array  # int64 [RING, tree]: for each of the last tokens
+    list_renewed: Array  # int64 [RING, tree]
     stack_node: Array  # int32 [nodes of the largest tree]
     stack_sum: Array  # float64
     stack_bound: Array  # float64
-    entry_count: Array  # int64 [2, heads of a layer]
-    entry_row: Array  # int32 [2, heads of a layer, key dimension]
-    entry_value: Array  # float32 [2, heads of a layer, key dimension]
-    entry_heads: Array  # int32 [2, heads of a layer]
+    entry_count: Array  # int64 [mixer, 2, heads of a layer]
+    entry_row: Array  # int32 [mixer, 2, heads of a layer, key dimension]
+    entry_value: Array  # float32 [mixer, 2, heads of a layer, key dimension]
+    entry_at: Array  # int64 [mixer, 2, heads of a layer]
+    group_head: Array  # int32 [head lists of groups]
+    group_count: Array  # int64 [group]
+    written_at: Array  # int64 [head]
+    read_at: Array  # int64 [head]
+    gate_input: Array  # float32 [gate]
+    opening: Array  # float32 [gate]: silu of it
+    emitted: Array  # int64 [head]: how much its output is
+    emitted_channel: Array  # int32 [outputs]
+    emitted_value: Array  # float64 [outputs]
     vectors: Array  # float32 [3, value dimension]

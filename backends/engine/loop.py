@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from qgpu.backends.engine.arrays import float32s, float64s, int32s, int64s
-from qgpu.backends.engine.layout import FEED_FORWARD, HEAD
+from qgpu.backends.engine.layout import CELL, FEED_FORWARD, GAIN, HEAD, HIGH, LOW, NORMAL
 from qgpu.backends.engine.memory import mix
 from qgpu.backends.engine.numerics import silu
 from qgpu.backends.engine.walk import most_likely, start_range
@@ -59,11 +59,13 @@ def _step(form, state, token):
         for i in range(total):
             following[i] = changed[i]
             marked_at[changed[i]] = tick
-        touched = _normalise(form, state, stage, total, tick)
         if kinds[stage] == FEED_FORWARD:
+            touched = _touch(form, state, stage, _normalise(form, state, stage, total), tick)
             count = _fire(form, state, stage, touched, tick, following, total)
-        elif kinds[stage] != HEAD:
-            count = mix(form, state, stage, tick, following, total)
+            continue
+        trees = _add_up(form, state, stage, _normalise(form, state, stage, total))
+        if kinds[stage] != HEAD:
+            count = mix(form, state, stage, trees, tick, following, total)
     clock[0] += 1
 
 
@@ -130,87 +132,97 @@ def _update_stream(form, state, stage, candidates, count):
 
 
 @njit(cache=True, nogil=True)
-def _normalise(form, state, stage, changed, tick):
-    """RMSNorm, and the forms that read it; return how many neurons were touched."""
+def _normalise(form, state, stage, changed):
+    """RMSNorm: renew the channels that changed, all of them where the norm's factor did.
+
+    Returns how many changed in the norm's output; `changed` and `difference` have them.
+    """
     mean = np.float32(float64s(state.squares, stage)[0]) / np.float32(form.hidden)
     inverse = _ONE / np.sqrt(mean + form.epsilon)
     last = float32s(state.inverse, stage)
-    list_of_changed = int32s(state.changed, 0)
-    touched = 0
-    if inverse == last[0]:
-        for i in range(changed):
-            touched = _push(form, state, stage, np.int64(list_of_changed[i]), inverse, tick, touched)
-        return touched
+    everything = inverse != last[0]
     first = math.isnan(last[0])
     last[0] = inverse
-    for channel in range(form.hidden):
-        touched = _push(form, state, stage, channel, inverse, tick, touched)
+    stream = float32s(state.stream, stage * form.hidden)
+    cells = float32s(state.cell, stage * form.hidden * CELL)
+    stale = int64s(state.stale, stage)
+    channels, differences = int32s(state.changed, 0), float64s(state.difference, 0)
+    found = 0
+    for i in range(form.hidden if everything else changed):
+        channel = i if everything else np.int64(channels[i])
+        cell = channel * CELL
+        new, old = stream[channel] * inverse * cells[cell + GAIN], cells[cell + NORMAL]
+        if new == old:
+            continue
+        cells[cell + NORMAL] = new
+        if new < cells[cell + LOW]:
+            cells[cell + LOW] = new
+            stale[0] = 1
+        if new > cells[cell + HIGH]:
+            cells[cell + HIGH] = new
+            stale[0] = 1
+        channels[found] = channel
+        differences[found] = np.float64(new) - np.float64(old)
+        found += 1
     if first:
         start_range(form, state, stage)
-    return touched
+    return found
 
 
 @njit(cache=True, nogil=True)
-def _push(form, state, stage, channel, inverse, tick, touched):
-    """Renew a channel of the norm's output, and add the difference to every form that it goes into."""
-    place = stage * form.hidden + channel
-    new = float32s(state.stream, place)[0] * inverse * float32s(form.gain, place)[0]
-    normal = float32s(state.normal, place)
-    old = normal[0]
-    if new == old:
-        return touched
-    normal[0] = new
-    _widen(form, state, stage, place, new)
-    difference = np.float64(new) - np.float64(old)
-    start = int64s(form.column_start, place + stage)
-    forms, weights = int32s(form.column_form, 0), float64s(form.column_weight, 0)
-    values = float64s(state.value, 0)
-    count = int64s(form.neurons, stage)[0]
-    if count == 0:
-        for k in range(start[0], start[1]):
-            values[forms[k]] += weights[k] * difference
-        return touched
-    first, neuron_before = int64s(form.first_form, stage)[0], int64s(form.first_neuron, stage)[0]
-    touched_at, list_of_touched = int64s(state.touched_at, 0), int32s(state.touched, 0)
-    for k in range(start[0], start[1]):
-        number = forms[k]
-        values[number] += weights[k] * difference
-        neuron = number - first
-        if neuron >= count:
-            neuron -= count
-        neuron += neuron_before
-        if touched_at[neuron] != tick:
-            touched_at[neuron] = tick
-            list_of_touched[touched] = neuron
-            touched += 1
-    return touched
+def _add_up(form, state, stage, count):
+    """Add what has changed to every form that it goes into; return the trees that read some of it, as bits."""
+    start = int64s(form.column_start, stage * (form.hidden + 1))
+    forms, weights = int32s(form.column_form, 0), float32s(form.column_weight, 0)
+    channels, differences = int32s(state.changed, 0), float64s(state.difference, 0)
+    watch, values = int64s(form.watch, stage * form.hidden), float64s(state.value, 0)
+    trees = np.int64(0)
+    for i in range(count):
+        channel, difference = channels[i], differences[i]
+        trees |= watch[channel]
+        for k in range(start[channel], start[channel + 1]):
+            values[forms[k]] += np.float64(weights[k]) * difference
+    return trees
 
 
 @njit(cache=True, nogil=True)
-def _widen(form, state, stage, place, value):
-    """Let a channel's range take in a value."""
-    low, high = float32s(state.low, place), float32s(state.high, place)
-    if value < low[0]:
-        low[0] = value
-        int64s(state.stale, stage)[0] = 1
-    elif value > high[0]:
-        high[0] = value
-        int64s(state.stale, stage)[0] = 1
+def _touch(form, state, stage, count, tick):
+    """Add what has changed to gates and inputs of neurons; list those neurons, and return how many there are."""
+    start = int64s(form.column_start, stage * (form.hidden + 1))
+    forms, weights = int32s(form.column_form, 0), float32s(form.column_weight, 0)
+    channels, differences = int32s(state.changed, 0), float64s(state.difference, 0)
+    values, width = float64s(state.value, 0), int64s(form.neurons, stage)[0]
+    first, first_neuron = int64s(form.first_form, stage)[0], int64s(form.first_neuron, stage)[0]
+    touched_at, list_of_touched = int64s(state.touched_at, first_neuron), int32s(state.touched, 0)
+    touched = 0
+    for i in range(count):
+        channel, difference = channels[i], differences[i]
+        for k in range(start[channel], start[channel + 1]):
+            number = np.int64(forms[k])
+            values[number] += np.float64(weights[k]) * difference
+            neuron = number - first
+            if neuron >= width:
+                neuron -= width
+            if touched_at[neuron] != tick:
+                touched_at[neuron] = tick
+                list_of_touched[touched] = neuron
+                touched += 1
+    return touched
 
 
 @njit(cache=True, nogil=True)
 def _fire(form, state, stage, touched, tick, following, count):
     """Renew the touched neurons, and what they put out."""
     first_neuron = int64s(form.first_neuron, stage)[0]
-    gates = float64s(state.value, int64s(form.first_form, stage)[0] - first_neuron)
-    width = int64s(form.neurons, stage)[0]
+    gates = float64s(state.value, int64s(form.first_form, stage)[0])
+    inputs = float64s(state.value, int64s(form.first_form, stage)[0] + int64s(form.neurons, stage)[0])
     output = float64s(state.output, stage * form.hidden)
-    list_of_touched, hidden = int32s(state.touched, 0), float32s(state.hidden, 0)
-    start, channels = int64s(form.down_start, 0), int32s(form.down_channel, 0)
-    weights, marked_at = float64s(form.down_weight, 0), int64s(state.marked_at, 0)
+    list_of_touched, hidden = int32s(state.touched, 0), float32s(state.hidden, first_neuron)
+    start, channels = int64s(form.down_start, first_neuron), int32s(form.down_channel, 0)
+    weights, marked_at = float32s(form.down_weight, 0), int64s(state.marked_at, 0)
     for i in range(touched):
         neuron = list_of_touched[i]
-        new = silu(np.float32(gates[neuron])) * np.float32(gates[width + neuron])
+        new = silu(np.float32(gates[neuron])) * np.float32(inputs[neuron])
         old = hidden[neuron]
         if new == old:
             continue
@@ -218,7 +230,7 @@ def _fire(form, state, stage, touched, tick, following, count):
         difference = np.float64(new) - np.float64(old)
         for k in range(start[neuron], start[neuron + 1]):
             channel = channels[k]
-            output[channel] += weights[k] * difference
+            output[channel] += np.float64(weights[k]) * difference
             if marked_at[channel] != tick:
                 marked_at[channel] = tick
                 following[count] = channel

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from qgpu.backends.engine.arrays import bools, float32s, float64s, int32s, int64s
-from qgpu.backends.engine.layout import KEY, QUERY, RING
+from qgpu.backends.engine.layout import KEY, LAST_WATCH, QUERY, RING
 from qgpu.backends.engine.numerics import sigmoid, silu
 from qgpu.backends.engine.walk import active_rows, refresh
 
@@ -16,82 +16,127 @@ _L2_EPSILON = np.float32(1e-6)
 
 
 @njit(cache=True, nogil=True)
-def mix(form, state, stage, tick, following, count):
-    """Write and read the state; list the channels whose output has changed after the `count` in `following`."""
+def mix(form, state, stage, trees, tick, following, count):
+    """Write and read the state; list the channels whose output has changed after the `count` in `following`.
+
+    Args:
+        trees: bit t is set where a channel has changed that the mixer's tree t reads.
+    """
     mixer = int64s(form.mixer, stage)[0]
-    _record(form, state, mixer, stage)
-    keys = _gather(form, state, mixer, tick, KEY)
-    queries = _gather(form, state, mixer, tick, QUERY)
+    _look_up(form, state, mixer, stage, trees)
+    _record(form, state, mixer)
     if form.fades:
-        _fade(form, state, mixer)
-    heads = int32s(state.entry_heads, KEY * form.heads)
-    for i in range(keys):
-        _write(form, state, mixer, heads[i], tick)
-    heads = int32s(state.entry_heads, QUERY * form.heads)
+        _fade(form, state, mixer, tick)
+    groups = int64s(form.group_start, mixer * 2)
+    places, counts = int64s(form.group_place, 0), int64s(state.group_count, 0)
+    for group in range(groups[KEY], groups[KEY + 1]):
+        _gather(form, state, mixer, group, KEY, tick)
+        heads = int32s(state.group_head, places[group])
+        for i in range(counts[group]):
+            _write(form, state, mixer, np.int64(heads[i]), tick)
+    renewed = False
+    for group in range(groups[QUERY], groups[QUERY + 1]):
+        renewed |= _gather(form, state, mixer, group, QUERY, tick)
+        heads = int32s(state.group_head, places[group])
+        for i in range(counts[group]):
+            renewed |= _read(form, state, mixer, np.int64(heads[i]), tick)
+    if not renewed:
+        return count
     total = 0
-    for i in range(queries):
-        total = _read(form, state, mixer, heads[i], tick, total)
+    for group in range(groups[QUERY], groups[QUERY + 1]):
+        heads = int32s(state.group_head, places[group])
+        for i in range(counts[group]):
+            total = _add_output(form, state, mixer * form.heads + heads[i], tick, total)
     return _put_out(form, state, stage, tick, total, following, count)
 
 
 @njit(cache=True, nogil=True)
-def _record(form, state, mixer, stage):
-    """Find the active rows of this token's keys and queries, and keep what later tokens will look back to."""
-    now = int64s(state.clock, 0)[0] % RING
+def _look_up(form, state, mixer, stage, trees):
+    """Find the active rows of this token's keys and queries, in the trees in which they may be others."""
+    time = int64s(state.clock, 0)[0]
+    now = time % RING
     first, last = int64s(form.tree_start, mixer)[0], int64s(form.tree_start, mixer)[1]
     stale = int64s(state.stale, stage)
     if stale[0]:
         for tree in range(first, last):
             refresh(form, state, tree)
         stale[0] = 0
-    counts = int64s(state.list_count, now * form.trees)
+    if time == 0:
+        trees = np.int64(-1)
+    slots, renewed = int64s(state.list_slot, 0), int64s(state.list_renewed, now * form.trees)
+    counts = int64s(state.list_count, 0)
+    before, earlier, first_of_all = (now + 3) % RING, (now + 2) % RING, (now + 1) % RING
     for tree in range(first, last):
-        place = now * form.places + int64s(form.tree_list, tree)[0]
-        counts[tree] = active_rows(
-            form, state, tree, int32s(state.list_row, place), float32s(state.list_value, place)
-        )
-    history = float32s(state.history, now * form.rows)
+        renewed[tree] = (trees >> min(tree - first, LAST_WATCH)) & 1
+        slot = slots[before * form.trees + tree]
+        if renewed[tree]:
+            slot = 0
+            while (
+                slot == slots[before * form.trees + tree]
+                or slot == slots[earlier * form.trees + tree]
+                or slot == slots[first_of_all * form.trees + tree]
+            ):
+                slot += 1
+            place = slot * form.places + int64s(form.tree_list, tree)[0]
+            counts[slot * form.trees + tree] = active_rows(
+                form, state, tree, int32s(state.list_row, place), float32s(state.list_value, place)
+            )
+        slots[now * form.trees + tree] = slot
+
+
+@njit(cache=True, nogil=True)
+def _record(form, state, mixer):
+    """Keep the rows that later tokens will look back to."""
+    history = float32s(state.history, int64s(state.clock, 0)[0] % RING * form.rows)
     values, row_form, kept = float64s(state.value, 0), int64s(form.row_form, 0), int32s(form.kept_row, 0)
     for i in range(int64s(form.kept_start, mixer)[0], int64s(form.kept_start, mixer)[1]):
         history[kept[i]] = np.float32(values[row_form[kept[i]]])
 
 
 @njit(cache=True, nogil=True)
-def _gather(form, state, mixer, tick, side):
-    """Collect the entries of keys or queries that are not 0 by head; return how many heads have some."""
-    counts = int64s(state.entry_count, side * form.heads)
-    for head in range(form.heads):
-        counts[head] = 0
-    clock = int64s(state.clock, 0)[0]
-    sides, taps = int64s(form.tree_side, 0), int64s(form.tree_tap, 0)
-    heads = 0
-    for tree in range(int64s(form.tree_start, mixer)[0], int64s(form.tree_start, mixer)[1]):
-        if sides[tree] != side:
-            continue
-        then = (clock - taps[tree]) % RING
-        place = then * form.places + int64s(form.tree_list, tree)[0]
+def _gather(form, state, mixer, group, side, tick):
+    """Collect the entries of a group's keys or queries that are not 0, by head; return whether any may differ."""
+    time = int64s(state.clock, 0)[0]
+    taps = int64s(form.tree_tap, 0)
+    trees, loose = int64s(form.group_tree, group), int64s(form.group_loose, group)
+    renewed = loose[0] < loose[1]
+    for tree in range(trees[0], trees[1]):
+        renewed |= int64s(state.list_renewed, (time - taps[tree]) % RING * form.trees)[tree] != 0
+    if not renewed:
+        return False
+    heads = int32s(state.group_head, int64s(form.group_place, group)[0])
+    total = int64s(state.group_count, group)
+    first = (mixer * 2 + side) * form.heads
+    counts = int64s(state.entry_count, first)
+    for i in range(total[0]):
+        counts[heads[i]] = 0
+    found = 0
+    for tree in range(trees[0], trees[1]):
+        slot = int64s(state.list_slot, (time - taps[tree]) % RING * form.trees)[tree]
+        place = slot * form.places + int64s(form.tree_list, tree)[0]
         rows, values = int32s(state.list_row, place), float32s(state.list_value, place)
-        for i in range(int64s(state.list_count, then * form.trees + tree)[0]):
-            heads = _enter(form, state, side, rows[i], values[i], heads)
-    loose_side = int64s(form.loose_side, 0)
-    for i in range(int64s(form.loose_start, mixer)[0], int64s(form.loose_start, mixer)[1]):
-        if loose_side[i] == side:
-            value = _convolved(form, state, int64s(form.loose_row, i)[0], tick)
-            if value != 0:
-                heads = _enter(form, state, side, int64s(form.loose_entry, i)[0], value, heads)
-    return heads
+        for i in range(int64s(state.list_count, slot * form.trees)[tree]):
+            found = _enter(form, state, first, heads, np.int64(rows[i]), values[i], found)
+    for i in range(loose[0], loose[1]):
+        value = _convolved(form, state, int64s(form.loose_row, i)[0], tick)
+        if value != 0:
+            found = _enter(form, state, first, heads, int64s(form.loose_entry, i)[0], value, found)
+    total[0] = found
+    for i in range(found):
+        int64s(state.entry_at, first)[heads[i]] = tick
+    return True
 
 
 @njit(cache=True, nogil=True)
-def _enter(form, state, side, entry, value, heads):
+def _enter(form, state, first, heads, entry, value, found):
     head = entry // form.key
-    counts = int64s(state.entry_count, side * form.heads + head)
-    place = (side * form.heads + head) * form.key
+    counts = int64s(state.entry_count, first + head)
+    place = (first + head) * form.key
     rows, values = int32s(state.entry_row, place), float32s(state.entry_value, place)
     count = counts[0]
     if count == 0:
-        int32s(state.entry_heads, side * form.heads)[heads] = head
-        heads += 1
+        heads[found] = head
+        found += 1
     row = entry - head * form.key
     # In order: they mostly come so.
     at = count
@@ -100,7 +145,7 @@ def _enter(form, state, side, entry, value, heads):
         at -= 1
     rows[at], values[at] = row, value
     counts[0] = count + 1
-    return heads
+    return found
 
 
 @njit(cache=True, nogil=True)
@@ -132,7 +177,7 @@ def _inverse_norm(values, count):
 
 
 @njit(cache=True, nogil=True)
-def _fade(form, state, mixer):
+def _fade(form, state, mixer, tick):
     decay_form, used = int64s(form.decay_form, 0), bools(state.used, 0)
     for head in range(mixer * form.heads, (mixer + 1) * form.heads):
         if decay_form[head] < 0 or not used[head]:
@@ -144,6 +189,7 @@ def _fade(form, state, mixer):
         memory = float32s(state.memory, head * size)
         for i in range(size):
             memory[i] *= decay
+        int64s(state.written_at, head)[0] = tick
 
 
 @njit(cache=True, nogil=True)
@@ -157,8 +203,9 @@ def _write(form, state, mixer, local, tick):
     if strength == 0:
         return
     dimension = form.dimension
-    count = int64s(state.entry_count, KEY * form.heads + local)[0]
-    place = (KEY * form.heads + local) * form.key
+    place = (mixer * 2 + KEY) * form.heads + local
+    count = int64s(state.entry_count, place)[0]
+    place *= form.key
     rows, keys = int32s(state.entry_row, place), float32s(state.entry_value, place)
     inverse = _inverse_norm(keys, count)
     value, held = float32s(state.vectors, 0), float32s(state.vectors, dimension)
@@ -167,7 +214,7 @@ def _write(form, state, mixer, local, tick):
         held[j] = 0
     columns, sources = int32s(form.value_column, 0), int32s(form.value_source, 0)
     for i in range(int64s(form.value_start, head)[0], int64s(form.value_start, head)[1]):
-        value[columns[i]] = _convolved(form, state, sources[i], tick)
+        value[columns[i]] = _convolved(form, state, np.int64(sources[i]), tick)
     for i in range(count):
         row = float32s(state.memory, (head * form.key + rows[i]) * dimension)
         _add_times(held, row, keys[i] * inverse, dimension)
@@ -177,6 +224,7 @@ def _write(form, state, mixer, local, tick):
         row = float32s(state.memory, (head * form.key + rows[i]) * dimension)
         _add_times(row, value, keys[i] * inverse, dimension)
     bools(state.used, head)[0] = 1
+    int64s(state.written_at, head)[0] = tick
 
 
 @njit(cache=True, nogil=True)
@@ -186,15 +234,26 @@ def _add_times(total, row, factor, count):
 
 
 @njit(cache=True, nogil=True)
-def _read(form, state, mixer, local, tick, total):
-    """Add a head's output, norm(q^T S) * silu(z), to `state.total`; list the channels that it reaches."""
+def _read(form, state, mixer, local, tick):
+    """Renew a head's output, out_proj(norm(q^T S) * silu(z)); return whether it may be another than before."""
     head = mixer * form.heads + local
-    if not bools(state.used, head)[0] or not _is_open(form, state, head):
-        return total
+    entries = (mixer * 2 + QUERY) * form.heads + local
+    read_at = int64s(state.read_at, head)
+    gates = int64s(form.gate_start, head)
+    is_open, moved = _open(form, state, gates[0], gates[1])
+    last = read_at[0]
+    if not moved and last > int64s(state.entry_at, entries)[0] and last > int64s(state.written_at, head)[0]:
+        return False
+    # A tick further: what is written or entered in this very pass came before.
+    read_at[0] = tick + 1
+    total = int64s(state.emitted, head)
+    if not is_open or not bools(state.used, head)[0]:
+        changed = total[0] != 0
+        total[0] = 0
+        return changed
     dimension = form.dimension
-    count = int64s(state.entry_count, QUERY * form.heads + local)[0]
-    place = (QUERY * form.heads + local) * form.key
-    rows, queries = int32s(state.entry_row, place), float32s(state.entry_value, place)
+    rows, queries = int32s(state.entry_row, entries * form.key), float32s(state.entry_value, entries * form.key)
+    count = int64s(state.entry_count, entries)[0]
     size = np.float32(math.sqrt(np.float64(form.key)))
     inverse = _inverse_norm(queries, count)
     result = float32s(state.vectors, 2 * dimension)
@@ -207,44 +266,67 @@ def _read(form, state, mixer, local, tick, total):
     for j in range(dimension):
         squares += np.float64(result[j] * result[j])
     scale = _ONE / np.sqrt(np.float32(squares) / np.float32(dimension) + form.epsilon)
-    norm = float32s(form.head_norm, mixer * dimension)
-    gates, values = int32s(form.gate_form, 0), float64s(state.value, 0)
-    for gate in range(int64s(form.gate_start, head)[0], int64s(form.gate_start, head)[1]):
-        opening = silu(np.float32(values[gates[gate]]))
-        if opening != 0:
-            total = _emit(form, state, gate, opening, result, scale, norm, tick, total)
-    return total
+    norm, openings = float32s(form.head_norm, mixer * dimension), float32s(state.opening, 0)
+    place = int64s(form.output_start, int64s(form.member_start, gates[0])[0])[0]
+    channels, values = int32s(state.emitted_channel, place), float64s(state.emitted_value, place)
+    found = 0
+    for gate in range(gates[0], gates[1]):
+        if openings[gate] != 0:
+            found = _emit(form, gate, openings[gate], result, scale, norm, channels, values, found)
+    total[0] = found
+    return True
 
 
 @njit(cache=True, nogil=True)
-def _emit(form, state, gate, opening, result, scale, norm, tick, total):
-    """Add the columns that a gate rules, through out_proj."""
+def _open(form, state, first, last):
+    """Renew the gates of a head; return whether one is open, and whether one has moved."""
+    forms, values = int32s(form.gate_form, 0), float64s(state.value, 0)
+    inputs, openings = float32s(state.gate_input, 0), float32s(state.opening, 0)
+    is_open, moved = False, False
+    for gate in range(first, last):
+        now = np.float32(values[forms[gate]])
+        if now != inputs[gate]:
+            inputs[gate] = now
+            openings[gate] = silu(now)
+            moved = True
+        is_open |= openings[gate] != 0
+    return is_open, moved
+
+
+@njit(cache=True, nogil=True)
+def _emit(form, gate, opening, result, scale, norm, channels, values, found):
+    """List what the columns that a gate rules add to channels."""
     columns, start = int32s(form.member_column, 0), int64s(form.output_start, 0)
-    channels, weights = int32s(form.output_channel, 0), float64s(form.output_weight, 0)
-    totals, total_at, reached = float64s(state.total, 0), int64s(state.total_at, 0), int32s(state.changed, 0)
+    outputs, weights = int32s(form.output_channel, 0), float32s(form.output_weight, 0)
     for member in range(int64s(form.member_start, gate)[0], int64s(form.member_start, gate)[1]):
         column = columns[member]
         if result[column] == 0:
             continue
         value = np.float64(norm[column] * (result[column] * scale) * opening)
         for k in range(start[member], start[member + 1]):
-            channel = channels[k]
-            if total_at[channel] != tick:
-                total_at[channel] = tick
-                totals[channel] = 0
-                reached[total] = channel
-                total += 1
-            totals[channel] += weights[k] * value
-    return total
+            channels[found] = outputs[k]
+            values[found] = np.float64(weights[k]) * value
+            found += 1
+    return found
 
 
 @njit(cache=True, nogil=True)
-def _is_open(form, state, head):
-    gates, values = int32s(form.gate_form, 0), float64s(state.value, 0)
-    for gate in range(int64s(form.gate_start, head)[0], int64s(form.gate_start, head)[1]):
-        if silu(np.float32(values[gates[gate]])) != 0:
-            return True
-    return False
+def _add_output(form, state, head, tick, total):
+    """Add a head's output to `state.total`; list the channels that it reaches."""
+    gates = int64s(form.gate_start, head)
+    place = int64s(form.output_start, int64s(form.member_start, gates[0])[0])[0]
+    channels, values = int32s(state.emitted_channel, place), float64s(state.emitted_value, place)
+    totals, total_at, reached = float64s(state.total, 0), int64s(state.total_at, 0), int32s(state.changed, 0)
+    for i in range(int64s(state.emitted, head)[0]):
+        channel = channels[i]
+        if total_at[channel] != tick:
+            total_at[channel] = tick
+            totals[channel] = values[i]
+            reached[total] = channel
+            total += 1
+        else:
+            totals[channel] += values[i]
+    return total
 
 
 @njit(cache=True, nogil=True)

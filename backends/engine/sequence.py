@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from qgpu.backends.engine.arrays import record
-from qgpu.backends.engine.layout import RING, Form, State
+from qgpu.backends.engine.layout import CELL, GAIN, HIGH, LOW, RING, Form, State
 from qgpu.backends.engine.tensors import ModelError, opened, read_config
 
 STRETCH = 4096
@@ -53,7 +53,10 @@ class TokenSequence:
         state = self._state
         state.clock[0] = 0
         state.history[:] = 0
-        state.list_count[:] = 0
+        for array in (state.list_count, state.list_slot, state.list_renewed, state.entry_count):
+            array[:] = 0
+        for array in (state.group_count, state.read_at, state.emitted):
+            array[:] = 0
         state.used[:] = 0
         self._state = state._replace(memory=np.zeros_like(state.memory))
         self._state_record = record(self._state._asdict())
@@ -124,6 +127,14 @@ def _form_record(form: Form) -> Any:
     return record({**arrays, **numbers, "epsilon": form.epsilon[0]})
 
 
+def _cells(form: Form) -> np.ndarray:
+    cells = np.zeros((*form.gain.shape, CELL), np.float32)
+    cells[..., GAIN] = form.gain
+    cells[..., LOW] = -np.inf
+    cells[..., HIGH] = np.inf
+    return cells
+
+
 def _new_state(form: Form) -> State:
     stages, hidden = form.gain.shape
     _, _, mixers, heads, key, value, places, forms = (int(size) for size in form.sizes)
@@ -140,7 +151,8 @@ def _new_state(form: Form) -> State:
         stream=zeros(stages, hidden),
         squares=zeros(stages, dtype=np.float64),
         inverse=np.full(stages, np.nan, np.float32),
-        normal=zeros(stages, hidden),
+        cell=_cells(form),
+        difference=zeros(hidden, dtype=np.float64),
         output=zeros(stages, hidden, dtype=np.float64),
         value=zeros(forms, dtype=np.float64),
         hidden=zeros(neurons),
@@ -158,8 +170,6 @@ def _new_state(form: Form) -> State:
         row_at=zeros(rows, dtype=np.int64),
         memory=zeros(mixers * heads, key, value),
         used=zeros(mixers * heads, dtype=np.int8),
-        low=np.full((stages, hidden), -np.inf, np.float32),
-        high=np.full((stages, hidden), np.inf, np.float32),
         stale=zeros(stages, dtype=np.int64),
         rest=zeros(nodes, dtype=np.float64),
         shape_value=zeros(shapes, dtype=np.float64),
@@ -168,13 +178,24 @@ def _new_state(form: Form) -> State:
         list_row=zeros(RING, places, dtype=np.int32),
         list_value=zeros(RING, places),
         list_count=zeros(RING, trees, dtype=np.int64),
+        list_slot=zeros(RING, trees, dtype=np.int64),
+        list_renewed=zeros(RING, trees, dtype=np.int64),
         stack_node=zeros(largest, dtype=np.int32),
         stack_sum=zeros(largest, dtype=np.float64),
         stack_bound=zeros(largest, dtype=np.float64),
-        entry_count=zeros(2, heads, dtype=np.int64),
-        entry_row=zeros(2, heads, key, dtype=np.int32),
-        entry_value=zeros(2, heads, key),
-        entry_heads=zeros(2, heads, dtype=np.int32),
+        entry_count=zeros(mixers, 2, heads, dtype=np.int64),
+        entry_row=zeros(mixers, 2, heads, key, dtype=np.int32),
+        entry_value=zeros(mixers, 2, heads, key),
+        entry_at=zeros(mixers, 2, heads, dtype=np.int64),
+        group_head=zeros(form.group_place[-1], dtype=np.int32),
+        group_count=zeros(len(form.group_place) - 1, dtype=np.int64),
+        written_at=zeros(mixers * heads, dtype=np.int64),
+        read_at=zeros(mixers * heads, dtype=np.int64),
+        gate_input=zeros(len(form.gate_form)),
+        opening=zeros(len(form.gate_form)),
+        emitted=zeros(mixers * heads, dtype=np.int64),
+        emitted_channel=zeros(len(form.output_channel), dtype=np.int32),
+        emitted_value=zeros(len(form.output_channel), dtype=np.float64),
         vectors=zeros(3, value),
     )
 

@@ -4,6 +4,7 @@ import numpy as np
 from numba import njit
 
 from qgpu.backends.engine.arrays import float32s, float64s, int32s, int64s
+from qgpu.backends.engine.layout import CELL, HIGH, LOW, NORMAL
 from qgpu.backends.engine.numerics import silu
 
 OFF = -128.0
@@ -13,17 +14,16 @@ OFF = -128.0
 @njit(cache=True, nogil=True)
 def start_range(form, state, stage):
     """Let the ranges of the channels that a stage's trees read begin with what they are now."""
-    normal = float32s(state.normal, stage * form.hidden)
-    low, high = float32s(state.low, stage * form.hidden), float32s(state.high, stage * form.hidden)
+    cells = float32s(state.cell, stage * form.hidden * CELL)
     stages, nodes = int64s(form.tree_stage, 0), int64s(form.tree_node, 0)
     terms, channels = int64s(form.term_start, 0), int32s(form.term_channel, 0)
     for tree in range(form.trees):
         if stages[tree] != stage:
             continue
         for k in range(terms[nodes[tree]], terms[nodes[tree + 1]]):
-            channel = channels[k]
-            low[channel] = normal[channel]
-            high[channel] = normal[channel]
+            cell = np.int64(channels[k]) * CELL
+            cells[cell + LOW] = cells[cell + NORMAL]
+            cells[cell + HIGH] = cells[cell + NORMAL]
     int64s(state.stale, stage)[0] = 1
 
 
@@ -31,7 +31,7 @@ def start_range(form, state, stage):
 def refresh(form, state, tree):
     """Make the bounds of a tree from its channels' ranges."""
     stage = int64s(form.tree_stage, tree)[0]
-    low, high = float32s(state.low, stage * form.hidden), float32s(state.high, stage * form.hidden)
+    cells = float32s(state.cell, stage * form.hidden * CELL)
     terms, channels = int64s(form.term_start, 0), int32s(form.term_channel, 0)
     weights = float64s(form.term_weight, 0)
     child_start, children = int64s(form.child_start, 0), int32s(form.child, 0)
@@ -43,8 +43,8 @@ def refresh(form, state, tree):
             child = children[i]
             bound = rest[child]
             for k in range(terms[child], terms[child + 1]):
-                weight, channel = weights[k], channels[k]
-                bound += weight * np.float64(high[channel] if weight > 0 else low[channel])
+                weight, cell = weights[k], np.int64(channels[k]) * CELL
+                bound += weight * np.float64(cells[cell + (HIGH if weight > 0 else LOW)])
             below = max(below, bound)
         rest[node] = below
 
@@ -52,7 +52,7 @@ def refresh(form, state, tree):
 @njit(cache=True, nogil=True)
 def active_rows(form, state, tree, rows, values):
     """List the rows of a tree whose silu is not 0, and it; return how many there are."""
-    normal = float32s(state.normal, int64s(form.tree_stage, tree)[0] * form.hidden)
+    cells = float32s(state.cell, int64s(form.tree_stage, tree)[0] * form.hidden * CELL)
     terms, channels = int64s(form.term_start, 0), int32s(form.term_channel, 0)
     weights, rest = float64s(form.term_weight, 0), float64s(state.rest, 0)
     child_start, children = int64s(form.child_start, 0), int32s(form.child, 0)
@@ -64,7 +64,7 @@ def active_rows(form, state, tree, rows, values):
         top -= 1
         node, total = nodes[top], sums[top]
         for k in range(terms[node], terms[node + 1]):
-            total += weights[k] * np.float64(normal[channels[k]])
+            total += weights[k] * np.float64(cells[np.int64(channels[k]) * CELL + NORMAL])
         if total + rest[node] <= OFF:
             continue
         for i in range(child_start[node + 1] - 1, child_start[node] - 1, -1):
@@ -91,12 +91,12 @@ def most_likely(form, state):
     clock = int64s(state.clock, 0)
     clock[1] += 1
     tick = clock[1]
-    normal, lowest = float32s(state.normal, stage * form.hidden), int32s(form.lowest_row, 0)
+    cells, lowest = float32s(state.cell, stage * form.hidden * CELL), int32s(form.lowest_row, 0)
     child_start, children = int64s(form.child_start, 0), int32s(form.child, 0)
     nodes, sums = int32s(state.stack_node, 0), float64s(state.stack_sum, 0)
     bounds = float64s(state.stack_bound, 0)
     root = int64s(form.tree_node, tree)[0]
-    nodes[0], sums[0], bounds[0] = root, _own(form, normal, root), np.inf
+    nodes[0], sums[0], bounds[0] = root, _own(form, cells, root), np.inf
     top = 1
     token, most = form.vocabulary, np.float32(-np.inf)
     while top:
@@ -110,8 +110,8 @@ def most_likely(form, state):
         # The child with the highest bound comes last, and is looked at first.
         for i in range(child_start[node], child_start[node + 1]):
             child = children[i]
-            mine = total + _own(form, normal, child)
-            limit = mine + _rest(form, state, normal, child, tick)
+            mine = total + _own(form, cells, child)
+            limit = mine + _rest(form, state, cells, child, tick)
             if np.float32(limit) < most:
                 continue
             nodes[top], sums[top], bounds[top] = child, mine, limit
@@ -124,18 +124,18 @@ def most_likely(form, state):
 
 
 @njit(cache=True, nogil=True)
-def _own(form, normal, node):
+def _own(form, cells, node):
     """The sum of a node's own terms."""
     terms, channels = int64s(form.term_start, node), int32s(form.term_channel, 0)
     weights = float64s(form.term_weight, 0)
     total = 0.0
     for k in range(terms[0], terms[1]):
-        total += weights[k] * np.float64(normal[channels[k]])
+        total += weights[k] * np.float64(cells[np.int64(channels[k]) * CELL + NORMAL])
     return total
 
 
 @njit(cache=True, nogil=True)
-def _rest(form, state, normal, node, tick):
+def _rest(form, state, cells, node, tick):
     """An upper bound of what the terms below a node add: exact where its subtree has a shape."""
     shape = int32s(form.shape, node)[0]
     if shape < 0:
@@ -155,7 +155,7 @@ def _rest(form, state, normal, node, tick):
         shape = pending[count]
         best = -np.inf
         for i in range(child_start[nodes[shape]], child_start[nodes[shape] + 1]):
-            best = max(best, _own(form, normal, children[i]))
+            best = max(best, _own(form, cells, children[i]))
         total += best
         values[shape] = total
         at[shape] = tick
