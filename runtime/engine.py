@@ -59,7 +59,7 @@ class ReferenceEngine:
         """Look out for shared memory that the launch, which is to be fed next, reads and has not written."""
         from qgpu.backends.reference.shadow import Shadow
 
-        self.machine.watch = Shadow(launch) if launch.shared.size else None
+        self.machine.watch = Shadow(launch, self.machine) if launch.shared.size else None
 
     def feed(self, tokens: Sequence[int], progress: Progress | None = None) -> int:
         following: int | None = None

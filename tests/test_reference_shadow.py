@@ -34,7 +34,7 @@ VALUE_R0 = {"b": R0, "b_thread": 1, "b_to_z": 1}
 BYTE = {"a": R0, "a_thread": 1, "a_to_i": 1, "width8": 1, **IN_SHARED}
 
 
-def load(words: int, dest: int = R2, **fields: int) -> Block:
+def load(words: int, dest: int = R2, **fields: int | str) -> Block:
     """dest = shared[thread + words]"""
     place = {**AT_THREAD, "imm": 4 * words, "imm_to_j": 1, "m_to_x": 1, "one_to_y": 1}
     return each(**{**place, "wr_reg": 1, "dest": dest, **fields})  # pyright: ignore
@@ -79,6 +79,9 @@ def launch(made: Kernel, grid: int = 1) -> Launch:
     return build_launch(SMALL, made, (grid, 1, 1), (4, 1, 1), [bytes(16)])
 
 
+UNKNOWN = load(1, wr_reg=0, wr_pred=1, dest_pred=1)
+"""Predicate 1 of thread 3 comes from memory that nothing wrote; it is 0, and 1 in the others."""
+
 CLEAN = {
     "written before": [STORE, load(0)],
     "read and not needed": [STORE, load(1), CLEAR],
@@ -97,6 +100,49 @@ CLEAN = {
         STORE,
         load(1),
         each(**OF_R2, **TO_R2, op="select", b=R0, b_thread=1, b_to_y=1, imm=0, imm_to_z=1),
+    ],
+    "a condition and another that decides": [
+        STORE,
+        load(1, op="cmp", cond_gt=1, one_to_y=0),
+        each(**OF_R2, **TO_R2, op="lop3", lut=OR, imm=1, imm_to_y=1),
+    ],
+    "a condition that selects between two alike": [
+        STORE,
+        load(1, op="cmp", cond_gt=1, one_to_y=0, dest=R1),
+        each(imm=7, imm_to_z=1, wr_reg=1, dest=R2),
+        each(**OF_R2, **TO_R2, op="select", imm=7, imm_to_y=1, b=R1, b_thread=1, b_to_z=1),
+    ],
+    "a longer comparison that its high words decide": [
+        STORE,
+        load(1, op="cmp", cond_gt=1, one_to_y=0, dest=R1),
+        each(op="lex", cond_lt=1, imm=1, imm_to_x=1, ones_to_y=1, b=R1, b_thread=1, b_to_z=1, **TO_R2),
+    ],
+    "or, one condition after another": [
+        STORE,
+        UNKNOWN,
+        each(guard_true=EXISTS, guard_false=P1, imm=1, imm_to_z=1, wr_pred=1, dest_pred=1),
+        each(guard_true=EXISTS | P1, imm=5, imm_to_z=1, **TO_R2),
+    ],
+    "and, one condition after another, by way of a register": [
+        STORE,
+        UNKNOWN,
+        each(guard_true=EXISTS | P1, **TO_R2),
+        each(guard_true=EXISTS | P1, **OF_R2, one_to_y=1, wr_pred=1, dest_pred=1),
+        each(guard_true=EXISTS, guard_false=P1, imm=5, imm_to_z=1, **TO_R2),
+        each(guard_true=EXISTS | P1, imm=9, imm_to_z=1, **TO_R2),
+    ],
+    "two ways to one value": [
+        STORE,
+        UNKNOWN,
+        each(guard_true=EXISTS | P1, imm=5, imm_to_z=1, **TO_R2),
+        each(guard_true=EXISTS, guard_false=P1, imm=5, imm_to_z=1, **TO_R2),
+    ],
+    "what only a lane does that does not run": [
+        STORE,
+        UNKNOWN,
+        each(guard_true=EXISTS | P1, imm=5, imm_to_z=1, **TO_R2),
+        each(guard_true=EXISTS | P1, **OF_R2, one_to_y=1, imm=1, imm_to_z=1, **TO_R2),
+        CLEAR,
     ],
     "a guard that is off already": [
         STORE,
@@ -126,18 +172,49 @@ FAULTS = {
     "nothing was written": ([load(1)], 0, 0, "4 bytes at offset 4 of 'first'"),
     "is computed with": ([STORE, load(4), each(**OF_R2, **TO_R2, one_to_y=1)], 0, 1, "offset 0 of 'second'"),
     "guards": (
-        [STORE, load(1, wr_reg=0, wr_pred=1, dest_pred=1), each(guard_true=EXISTS | P1, **TO_R2)],
+        [
+            STORE,
+            load(1, wr_reg=0, wr_pred=1, dest_pred=1),
+            each(guard_true=EXISTS | P1, imm=5, imm_to_z=1, **TO_R2),
+        ],
         3,
         1,
         "4 bytes at offset 0 of 'second'",
     ),
     "guards where it must not hold": (
-        [STORE, load(1, wr_reg=0, wr_pred=1, dest_pred=1), each(guard_true=EXISTS, guard_false=P1, **TO_R2)],
+        [
+            STORE,
+            load(1, wr_reg=0, wr_pred=1, dest_pred=1),
+            each(guard_true=EXISTS, guard_false=P1, imm=5, imm_to_z=1, **TO_R2),
+        ],
         3,
         1,
         "4 bytes at offset 0 of 'second'",
     ),
     "branches": ([STORE, load(1, branch_any=1, taken=2)], 3, 1, "4 bytes at offset 0 of 'second'"),
+    "guards a store": (
+        [STORE, UNKNOWN, replace(STORE, guard_true=EXISTS | P1)],
+        3,
+        1,
+        "4 bytes at offset 0 of 'second'",
+    ),
+    "guards a trap": (
+        [STORE, UNKNOWN, each(guard_true=EXISTS, guard_false=P1 | P2, trap=1, imm=3)],
+        3,
+        1,
+        "4 bytes at offset 0 of 'second'",
+    ),
+    "guards one way to another value": (
+        [
+            STORE,
+            UNKNOWN,
+            each(guard_true=EXISTS | P1, imm=5, imm_to_z=1, **TO_R2),
+            each(guard_true=EXISTS, guard_false=P1, imm=6, imm_to_z=1, **TO_R2),
+        ],
+        3,
+        1,
+        "4 bytes at offset 0 of 'second'",
+    ),
     "is an index": (
         [STORE, load(1), each(a=R2, a_thread=1, a_to_i4=1, **IN_SHARED, m_to_x=1, one_to_y=1, **TO_R2)],
         3,

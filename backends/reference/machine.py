@@ -8,9 +8,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from qgpu.backends.machine.block import (
     BOUNDS,
     FAULTS,
@@ -23,7 +20,7 @@ from qgpu.backends.machine.block import (
 from qgpu.backends.machine.description import MachineDescription
 from qgpu.backends.machine.firmware import ENTRY_BLOCK, firmware_blocks, firmware_id
 from qgpu.backends.machine.tokens import STAGE_PARTS, stage_slices, vocabulary
-from qgpu.backends.reference.datapath import WORD, Ports, Result, evaluate, operands, signed
+from qgpu.backends.reference.datapath import WORD, Ports, Result, evaluate, signed
 from qgpu.backends.reference.shadow import Shadow, UninitialisedError
 
 
@@ -125,7 +122,7 @@ class Machine:
         self.any_result = self.visited = False
         code = self._code[block]
         if self.shadow is not None and code is not None:
-            self._look(functools.partial(self.shadow.enter, block, code, self._holding_everywhere))
+            self._look(functools.partial(self.shadow.enter, block, code, self._visited_warps(code)))
 
     def _look(self, look: Callable[[], None]) -> None:
         """Let the shadow look at what happens; after the first fault that it finds, it looks no more."""
@@ -226,6 +223,9 @@ class Machine:
             return self._emit_exec(block.taken)
         return ids.id("exit") if block.next_exit else self._emit_exec(block.next)
 
+    def _visited_warps(self, block: Block) -> int:
+        return max(1, self.warps) if block.all_warps else 1
+
     def _warps_left(self, block: Block) -> bool:
         return bool(block.all_warps and self.warp + 1 < self.warps)
 
@@ -251,13 +251,25 @@ class Machine:
         below = self.bounds[predicate] - self.warp * self.description.lanes
         return stored | (1 << max(0, min(below, self.description.lanes))) - 1
 
-    def _holding_everywhere(self) -> NDArray[np.bool_]:
-        """Where predicates hold, [predicate, thread]."""
-        lanes = np.arange(self.description.lanes)
-        stored = np.array(self.predicates, np.int64)[:, :, None] >> lanes & 1 != 0
-        held = stored.reshape(len(self.predicates), -1)
-        held[:BOUNDS] |= np.arange(held.shape[1]) < np.array(self.bounds)[:, None]
-        return held
+    @property
+    def words(self) -> Sequence[int]:
+        """Data memory."""
+        return self.memory
+
+    def cell(self, index: int) -> int:
+        """A register of a lane: cell row * lanes + lane of the file."""
+        row, lane = divmod(index, self.description.lanes)
+        return self.registers[row][lane]
+
+    def uniform(self, number: int) -> int:
+        """A uniform register."""
+        return self.uniforms[number]
+
+    def holds(self, predicate: int, thread: int) -> bool:
+        """Whether a predicate holds in a thread, stored or by its bound."""
+        warp, lane = divmod(thread, self.description.lanes)
+        below = predicate < BOUNDS and thread < self.bounds[predicate]
+        return below or bool(self.predicates[predicate][warp] >> lane & 1)
 
     @property
     def _thread(self) -> int:
@@ -293,9 +305,7 @@ class Machine:
         ports = Ports(a, b, c, e, self._accumulator(block), self.lane)
         result = evaluate(block, ports, self.memory)
         if self.shadow is not None and self.block is not None and not self.parts:
-            values = functools.partial(operands, block, ports, self.memory, result.address, result.second)
-            shadow, number = self.shadow, self.block
-            self._look(lambda: shadow.compute(number, block, self._thread, result, values))
+            self._look(functools.partial(self.shadow.compute, self.block, block, self._thread, result))
         return result
 
     def _accumulator(self, block: Block) -> int:

@@ -49,7 +49,7 @@ def run_launch(launch: Launch, limit: int | None = None) -> Trace:
         RunawayError: it has not ended after `limit` generated tokens.
     """
     machine = Machine(launch.machine)
-    machine.watch = Shadow(launch) if launch.shared.size else None
+    machine.watch = Shadow(launch, machine) if launch.shared.size else None
     token: int | None = None
     for incoming in launch.prompt:
         token = machine.step(incoming)

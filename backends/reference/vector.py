@@ -7,7 +7,6 @@ whose lanes meet in a uniform register, or in another warp's register row, run l
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, overload
@@ -19,7 +18,7 @@ from qgpu.backends.machine.block import BOUNDS, FAULTS, Block
 from qgpu.backends.machine.follow import Fault, Follower
 from qgpu.backends.machine.host import Launch, Region, region_bytes
 from qgpu.backends.machine.tokens import vocabulary
-from qgpu.backends.reference.datapath import Ports, evaluate, operands
+from qgpu.backends.reference.datapath import Ports, evaluate
 from qgpu.backends.reference.datapath import Result as LaneResult
 from qgpu.backends.reference.lanes import (
     NO_FAULT,
@@ -87,7 +86,7 @@ def run_blocks(launch: Launch, limit: int | None = None) -> Result:
     for token in launch.prompt:
         machine.step(token)
     lanes = LaneMachine(machine)
-    lanes.shadow = Shadow(launch) if launch.shared.size else None
+    lanes.shadow = Shadow(launch, lanes) if launch.shared.size else None
     try:
         stop = lanes.run(limit)
         fault = None if stop is None else _fault(launch, lanes, stop)
@@ -166,7 +165,7 @@ class LaneMachine:
     def step(self, number: int, block: Block) -> Stop | None:
         """Run one block for all its lanes, and choose the next; the lane that faulted, or None."""
         if self.shadow is not None:
-            self.shadow.enter(number, block, self._holding_everywhere)
+            self.shadow.enter(number, block, max(1, self.warps) if block.all_warps else 1)
         visited = self.active(block)
         values, fault = self._run_lanes(number, block, visited)
         warps = max(1, self.warps) if block.all_warps else 1
@@ -220,10 +219,23 @@ class LaneMachine:
         threads = np.arange(stored.size).reshape(stored.shape)
         return stored | (threads < self.bounds[predicate])
 
-    def _holding_everywhere(self) -> NDArray[np.bool_]:
-        """Where predicates hold, [predicate, thread]."""
-        held = [self._holding(index, self.description.warps) for index in range(len(self.predicates))]
-        return np.array(held).reshape(len(held), -1)
+    @property
+    def words(self) -> Sequence[int]:
+        """Data memory."""
+        return MemorySequence(self.memory)
+
+    def cell(self, index: int) -> int:
+        """A register of a lane: cell row * lanes + lane of the file."""
+        return int(self._cells[index])
+
+    def uniform(self, number: int) -> int:
+        """A uniform register."""
+        return int(self.uniforms[number])
+
+    def holds(self, predicate: int, thread: int) -> bool:
+        """Whether a predicate holds in a thread, stored or by its bound."""
+        below = predicate < BOUNDS and thread < self.bounds[predicate]
+        return below or bool(self.predicates[predicate].reshape(-1)[thread])
 
     def _count(self, values: Words, visited: Places, warps: int, block: Block) -> int:
         """Tokens of values, and of the steps over inactive lanes and to the next warp."""
@@ -266,7 +278,7 @@ class LaneMachine:
             values[turn] = datapath.result(self._ports(block, lanes), memory, address[turn])
             self._commit(block, lanes, values[turn], (first, second))
             if self.shadow is not None:
-                self.shadow.commit_clean(block, lanes, address[turn], access.second[: len(visited)][turn])
+                self.shadow.commit_known(block, lanes, address[turn], access.second[: len(visited)][turn])
         if block.wr_uni:
             self._write_uniform(block, visited, values)
         return values, fault
@@ -349,11 +361,11 @@ class LaneMachine:
         """Compute for one lane, and commit where it does not fault."""
         ports, thread = self._ports(block, visited), int(visited[0])
         words = (ports.a, ports.b, ports.c, ports.e, ports.accumulator)
-        numbers = Ports(*(int(value[0]) for value in words), thread % self.description.lanes)
+        a, b, c, e, accumulator = (int(value[0]) for value in words)
+        numbers = Ports(a, b, c, e, accumulator, thread % self.description.lanes)
         result = evaluate(block, numbers, memory)
         if self.shadow is not None:
-            values = functools.partial(operands, block, numbers, memory, result.address, result.second)
-            self.shadow.compute(number, block, thread, result, values)
+            self.shadow.compute(number, block, thread, result)
         if result.fault is not None:
             return result
         places = word((result.address >> 2) % len(memory)), word((result.second >> 2) % len(memory))
