@@ -2,6 +2,8 @@
 # make test   run every test
 # make lint   ruff and pyright
 # make fuzz   2,000 random kernels, the strength of such kernels, and 10,000 mutated inputs
+# make bench  every measurement, into docs/benchmarks.md: an hour
+# make soak   the engine against the reference on many launches, TOKENS tokens in all, into docs/benchmarks.md
 # make clean  remove what the others made
 #
 # PYTHON=python3.12   the Python that the virtual environment is made with (3.11 or later)
@@ -10,6 +12,7 @@ PYTHON ?= python3
 TORCH_INDEX ?=
 TEST_WORKERS ?= 2
 KERNELS ?= 2000
+TOKENS ?= 10000000
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
@@ -19,7 +22,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: demo test lint fuzz clean
+.PHONY: demo test lint fuzz bench soak clean
 .DEFAULT_GOAL := demo
 
 demo: $(INSTALLED)
@@ -40,6 +43,12 @@ fuzz: $(INSTALLED)
 	cd tests && ../$(BIN)/python -m fuzzing model
 	cd tests && ../$(BIN)/python -m fuzzing strength
 	cd tests && ../$(BIN)/python -m fuzzing mutate --jobs $(TEST_WORKERS)
+
+bench: $(INSTALLED)
+	$(BIN)/qgpu bench --kernels --memory --problem --agreement --write docs/benchmarks.md --plot docs/benchmarks.svg
+
+soak: $(INSTALLED)
+	cd tests && PYTHONPATH=../examples ../$(BIN)/python -m soak --tokens $(TOKENS) --write ../docs/benchmarks.md
 
 clean:
 	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Many launches on the engine, every token compared with the reference interpreter's."""

@@ -1,0 +1,81 @@
+"""Run a unit: its launches on the engine until they have generated enough tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from qgpu.backends.machine.description import load_description
+from qgpu.backends.machine.host import Launch
+from qgpu.backends.machine.verify import ProgramError
+from qgpu.backends.reference.run import RunawayError
+from qgpu.backends.reference.vector import run_blocks
+from qgpu.runtime.engine import Engine, EngineError
+from qgpu.runtime.engines import FAST_ENGINE, make_engine
+from qgpu.runtime.launch import DifferenceError, run
+from qgpu.toolchain.diagnostics import DiagnosticError
+from soak.units import Unit, launches
+
+LAUNCH_TOKENS = 100_000
+"""Tokens of the longest launch that is run."""
+
+UNIT_TOKENS = {True: 20_000, False: 4_000}
+"""Tokens after which a unit ends, for examples and for random kernels."""
+
+UNIT_LAUNCHES = 50
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of a unit.
+
+    Attributes:
+        unit: what ran.
+        launches, tokens: how many ran, and what they generated; 0 where the kernel does not fit.
+        wrong: what is not as it must be, None if nothing.
+    """
+
+    unit: Unit
+    launches: int
+    tokens: int
+    wrong: str | None = None
+
+
+def run_unit(chosen: Unit, engine_of: Callable[[str], Engine] | None = None) -> Done:
+    """Run a unit, up to the first mismatch.
+
+    Args:
+        engine_of: gives the engine of a machine; by default that of its checkpoint, made once a process.
+    """
+    engine_of = engine_of or _engine
+    number = tokens = 0
+    try:
+        for launch in launches(chosen):
+            if number >= UNIT_LAUNCHES or tokens >= UNIT_TOKENS[chosen.example is not None]:
+                break
+            number += 1
+            tokens += _compared(launch, engine_of(chosen.machine))
+    except (DiagnosticError, ProgramError):
+        return Done(chosen, 0, 0)
+    except (DifferenceError, EngineError) as error:
+        return Done(chosen, number, tokens, f"launch {number}: {error}")
+    return Done(chosen, number, tokens)
+
+
+@cache
+def _engine(machine: str) -> Engine:
+    return make_engine(FAST_ENGINE, load_description(machine))
+
+
+def _compared(launch: Launch, engine: Engine) -> int:
+    """Run a launch; how many tokens of the engine were the reference's. 0 of a launch that is too long.
+
+    Raises:
+        DifferenceError, EngineError: the engine gives something else than the reference.
+    """
+    try:
+        run_blocks(launch, LAUNCH_TOKENS)
+    except RunawayError:
+        return 0
+    return run(launch, engine, check=True, limit=LAUNCH_TOKENS).tokens
