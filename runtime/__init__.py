@@ -1,7 +1,7 @@
 """Run kernels: launches, tokens, checkpoints, and the engines that take them.
 
 from qgpu.runtime import compile
-add = compile("add.cu", backend="sparse")
+add = compile("add.cu")
 add[1, 32](a, b, c, 32)
 """
 

@@ -54,7 +54,7 @@ def compile(
     source: str | os.PathLike[str],
     kernel: str | None = None,
     machine: str | MachineDescription = "default",
-    backend: str = "weights",
+    backend: str = "engine",
     language: str = "cu",
     **engine_options: Any,
 ) -> CompiledKernel:
@@ -64,7 +64,7 @@ def compile(
         source: a path (with one of the toolchain's suffixes or `.qbin`), or the text of a source.
         kernel: its plain or full name; None if there is one alone.
         machine: what to compile for: a built-in name, a description's file, or a description.
-        backend: `weights`, `sparse`, `reference`, `verify` (the model checks the reference's tokens in
+        backend: `engine`, `weights`, `reference`, `verify` (the model checks the reference's tokens in
             chunks), or `vector`, which runs all lanes at once, without tokens.
         language: of a text: `cu`, `ptx` or `ir`.
         engine_options: `model`, `dtype`, `device`, as in `make_engine`; `chunk` for `verify`.

@@ -39,9 +39,7 @@ class _Wanted:
 @click.option("--memory", is_flag=True, help="Growth with the words of memory, 1,024 to 65,536.")
 @click.option("--problem", is_flag=True, help="Growth with the size of the problem.")
 @click.option("--agreement", is_flag=True, help="The stock model against the engine, token for token.")
-@click.option(
-    "--interpreters", is_flag=True, help="The IR interpreter beside numba's CUDA simulator (extra: bench)."
-)
+@click.option("--interpreters", is_flag=True, help="The IR interpreter beside numba's CUDA simulator.")
 @click.option("--quick", is_flag=True, help="Small launches, few tokens: less than a minute.")
 @click.option("--machine", default="default", show_default=True, metavar="NAME|FILE")
 @click.option(

@@ -37,7 +37,7 @@ from qgpu.runtime.checkpoints import (
 )
 from qgpu.runtime.coverage_command import coverage_command
 from qgpu.runtime.engine import PREFILL_CHUNK, EngineError
-from qgpu.runtime.engines import BACKENDS, ENGINES, make_engine
+from qgpu.runtime.engines import BACKENDS, ENGINES, FAST_ENGINE, make_engine
 from qgpu.runtime.launch import MAX_TOKENS, DifferenceError, Outcome, run
 from qgpu.runtime.programs import choose_kernel, open_ir, open_program
 from qgpu.runtime.progress import progress
@@ -144,7 +144,7 @@ def objdump_command(file: str) -> None:
     help=f"An argument, in order: {FORMS}, bytes:HEX (a structure).",
 )
 @click.option(
-    "--backend", type=click.Choice(list(BACKENDS)), default="weights", show_default=True, help=_BACKEND_HELP
+    "--backend", type=click.Choice(list(BACKENDS)), default=FAST_ENGINE, show_default=True, help=_BACKEND_HELP
 )
 @click.option("--model", metavar="DIR", help="Checkpoint to use (default: built once, then cached).")
 @click.option("--machine", metavar="NAME|FILE", help="Machine to compile a source for.")
@@ -231,8 +231,8 @@ def _check_usage(backend: str, check: bool, trace: bool, model: str | None, dtyp
         raise click.UsageError(
             f"--backend {backend} has neither tokens nor a model: leave out --check, --trace and --model."
         )
-    if backend == "sparse" and dtype != "float32":
-        raise click.UsageError("--backend sparse computes in float32.")
+    if backend == FAST_ENGINE and dtype != "float32":
+        raise click.UsageError(f"--backend {FAST_ENGINE} computes in float32, weights and verify in both.")
 
 
 def _arguments(specs: tuple[str, ...]) -> tuple[Argument | Structure, ...]:

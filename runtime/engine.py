@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol, runtime_checkable
 
 from qgpu.backends.machine.description import MachineDescription
 from qgpu.backends.machine.host import Launch
@@ -33,6 +33,18 @@ class Engine(Protocol):
 
         Raises:
             EngineError: the engine cannot say.
+        """
+        ...
+
+
+@runtime_checkable
+class GeneratingEngine(Protocol):
+    """An engine that goes on by itself."""
+
+    def generate(self, token: int, limit: int, stops: Collection[int]) -> list[int]:
+        """Append a token to the sequence, then each most likely one, and return these.
+
+        Ends after `limit` of them, or with one of `stops`; the last one is returned but not appended.
         """
         ...
 

@@ -11,11 +11,11 @@ from qgpu.runtime.engine import Engine, EngineError, ReferenceEngine
 ENGINES = {
     "reference": "the reference interpreter, without a model",
     "weights": "the stock transformer",
-    "sparse": "the checkpoint's non-zeros, without the transformer",
+    "engine": "the checkpoint's files by what changes from token to token, without the transformer",
 }
 """What takes tokens and says which comes next."""
 
-FAST_ENGINE = "sparse"
+FAST_ENGINE = "engine"
 """The engine that others are held against: it computes the same as the stock model, much faster."""
 
 BACKENDS = {
@@ -53,10 +53,10 @@ def make_engine(
         model = built_checkpoint(machine, dtype)
     else:
         check_checkpoint(model, machine, dtype)
-    if backend == "sparse":
-        from qgpu.runtime.sparse import SparseEngine
+    if backend == FAST_ENGINE:
+        from qgpu.runtime.compiled import CompiledEngine
 
-        return SparseEngine(model)
+        return CompiledEngine(model)
     from qgpu.runtime.stock import StockEngine
 
     return StockEngine(model, dtype, device)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from qgpu.backends.machine.follow import UNINITIALISED, Fault, Follower, Step, end_tokens, launch_fault
 from qgpu.backends.machine.host import Launch, Region, read_requests, region_bytes
 from qgpu.backends.machine.tokens import vocabulary
 from qgpu.backends.reference.run import RunawayError, Trace, run_launch, uninitialised_fault
-from qgpu.runtime.engine import Engine, EngineError, Progress, ReferenceEngine
+from qgpu.runtime.engine import Engine, EngineError, GeneratingEngine, Progress, ReferenceEngine
 from qgpu.runtime.printf import printed
 
 MAX_TOKENS = 1 << 20
 """Tokens after which a launch that has not ended is given up, unless the caller says otherwise."""
+
+
+STRETCH = 4096
+"""Tokens that an engine generates at once, where it can, between two looks at them."""
 
 
 class DifferenceError(RuntimeError):
@@ -129,26 +133,64 @@ def _reference(launch: Launch, limit: int) -> Trace:
 
 def _generate(
     launch: Launch, engine: Engine, token: int, trace: Trace | None, limit: int, watch: Watch
-) -> Iterator[int]:
-    """Feed the engine its own tokens; yield each, up to and including EXIT or a fault."""
+) -> list[int]:
+    """Feed the engine its own tokens; return them, up to and including EXIT or a fault."""
     ends = end_tokens(launch.machine)
-    follower = Follower(launch)
+    observer = _Observer(launch, trace, watch)
     generated: list[int] = []
-    for count in range(limit):
-        if _uninitialised(launch, engine, trace, generated) is not None:
+    new = [token]
+    while True:
+        observer.see(new)
+        generated += new
+        if new[-1] in ends:
+            return generated
+        if len(generated) >= limit:
+            raise EngineError(f"the launch has not ended after {limit} tokens")
+        new = _continued(engine, new[-1], limit - len(generated), ends)
+        if watch.generated is not None:
+            watch.generated(len(new))
+
+
+def _continued(engine: Engine, token: int, room: int, ends: frozenset[int]) -> list[int]:
+    """What an engine says after a token: a stretch of tokens if it can, else one."""
+    if isinstance(engine, GeneratingEngine):
+        return engine.generate(token, min(room, STRETCH), ends)
+    return [engine.feed((token,))]
+
+
+class _Observer:
+    """Compares generated tokens with a trace and tells of steps; it follows the launch only where it has to."""
+
+    def __init__(self, launch: Launch, trace: Trace | None, watch: Watch) -> None:
+        self._launch = launch
+        self._expected = None if trace is None else trace.generated
+        self._step = watch.step
+        self._follower = Follower(launch)
+        self._ahead: list[int] = []
+        self._count = 0
+
+    def see(self, tokens: list[int]) -> None:
+        """Take in the next tokens.
+
+        Raises:
+            DifferenceError: one is not the trace's.
+        """
+        expected = None if self._expected is None else self._expected[self._count : self._count + len(tokens)]
+        if self._step is None and (expected is None or tuple(tokens) == tuple(expected)):
+            self._ahead += tokens
+            self._count += len(tokens)
             return
-        generated.append(token)
-        step = follower.step(token)
-        if trace is not None:
-            _check_token(launch, step, trace.generated[count], count)
-        if watch.step is not None:
-            watch.step(step)
-        yield token
-        if token in ends:
-            return
-        follower.take(token)
-        token = engine.feed((token,), watch.generated)
-    raise EngineError(f"the launch has not ended after {limit} tokens")
+        for token in self._ahead:
+            self._follower.take(token)
+        self._ahead.clear()
+        for number, token in enumerate(tokens):
+            step = self._follower.step(token)
+            if expected is not None:
+                _check_token(self._launch, step, expected[number], self._count)
+            if self._step is not None:
+                self._step(step)
+            self._follower.take(token)
+            self._count += 1
 
 
 def _check_token(launch: Launch, step: Step, expected: int, count: int) -> None:

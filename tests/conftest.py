@@ -32,6 +32,14 @@ def _one_torch_thread() -> None:
         torch.set_num_threads(1)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what tests build out of the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("QGPU_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        yield
+
+
 @pytest.fixture(scope="session")
 def checkpoint(
     tmp_path_factory: pytest.TempPathFactory,

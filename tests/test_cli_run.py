@@ -153,11 +153,11 @@ def slow_engine(monkeypatch: pytest.MonkeyPatch) -> type[SlowEngine]:
 
 
 def test_check_passes(qbin: str, slow_engine: type[SlowEngine]) -> None:
-    result = vecadd(qbin, "--backend", "sparse", "--check")
+    result = vecadd(qbin, "--backend", "engine", "--check")
     assert result.status == 0
     assert "25 generated x 13 layers = 325 layer passes" in result.err
     assert result.err.endswith("every token equal to the reference\n")
-    outcome = json.loads(vecadd(qbin, "--backend", "sparse", "--check", "--json").out)
+    outcome = json.loads(vecadd(qbin, "--backend", "engine", "--check", "--json").out)
     assert (outcome["checked"], outcome["compiled_layers"], outcome["layer_passes"]) == (True, 13, 325)
 
 
@@ -165,7 +165,7 @@ def test_check_names_the_first_difference(
     qbin: str, slow_engine: type[SlowEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slow_engine, "wrong", True)
-    result = vecadd(qbin, "--backend", "sparse", "--check", "--json")
+    result = vecadd(qbin, "--backend", "engine", "--check", "--json")
     assert (result.status, result.out) == (1, "")
     assert result.err.startswith(
         "qgpu: error: generated token 5 is <last:2> (result), the reference's is <last:1>: "
@@ -264,7 +264,7 @@ def test_checkpoints_of_other_machines(qbin: str, tmp_path: Path) -> None:
         ["run", "k.qbin", "--grid", "1", "--block", "1", "--backend", "gpu"],
         ["run", "k.qbin", "--grid", "1", "--block", "1", "--shared", "-4"],
         ["run", "k.qbin", "--grid", "1", "--block", "1", "--backend", "reference", "--check"],
-        ["run", "k.qbin", "--grid", "1", "--block", "1", "--backend", "sparse", "--dtype", "bfloat16"],
+        ["run", "k.qbin", "--grid", "1", "--block", "1", "--backend", "engine", "--dtype", "bfloat16"],
         ["objdump"],
         ["frobnicate"],
     ],

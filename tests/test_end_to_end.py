@@ -21,7 +21,7 @@ from qgpu.backends.machine.tokens import vocabulary
 from qgpu.backends.reference.machine import Machine
 from qgpu.backends.reference.run import generate, run_launch
 from qgpu.runtime.launch import run
-from qgpu.runtime.sparse import SparseEngine
+from qgpu.runtime.compiled import CompiledEngine
 from qgpu.runtime.stock import StockEngine
 
 Checkpoint = Callable[[MachineDescription, str], Path]
@@ -38,8 +38,8 @@ def stock_bfloat16(checkpoint: Checkpoint) -> StockEngine:
 
 
 @pytest.fixture(scope="module")
-def sparse(checkpoint: Checkpoint) -> SparseEngine:
-    return SparseEngine(checkpoint(DEFAULT, "float32"))
+def sparse(checkpoint: Checkpoint) -> CompiledEngine:
+    return CompiledEngine(checkpoint(DEFAULT, "float32"))
 
 
 def whole_sequence(launch: Launch) -> tuple[list[int], list[int | None]]:
@@ -89,12 +89,12 @@ def test_the_dot_product_is_short(stock: StockEngine) -> None:
 
 
 @pytest.mark.parametrize("example", LAUNCHES, ids=lambda example: example.id)
-def test_kernels_run_in_the_sparse_runner(sparse: SparseEngine, example: Example) -> None:
+def test_kernels_run_in_the_sparse_runner(sparse: CompiledEngine, example: Example) -> None:
     outcome = run(launch_of(example, DEFAULT), sparse, check=True)
     assert [buffer for buffer in outcome.buffers if buffer is not None] == expected_buffers(example)
 
 
-def test_sparse_and_stock_leave_the_same_state(stock: StockEngine, sparse: SparseEngine) -> None:
+def test_sparse_and_stock_leave_the_same_state(stock: StockEngine, sparse: CompiledEngine) -> None:
     """The same tokens and, in float32, the same recurrent state to the bit."""
     (dot,) = [example for example in FIRST if example.kernel == "dot"]
     tokens, _ = whole_sequence(launch_of(dot, DEFAULT))

@@ -30,5 +30,5 @@ def test_the_python_example_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     """On the interpreter, so that it needs no checkpoint."""
     (code,) = re.findall(r"\n((?:    .*\n|\n)*    import qgpu\.runtime\n(?:    .*\n|\n)*)", TEXT)
     monkeypatch.chdir(ROOT)
-    exec(textwrap.dedent(code).replace('backend="sparse"', 'backend="reference"'), {})
+    exec(textwrap.dedent(code).replace('backend="engine"', 'backend="reference"'), {})
     assert capsys.readouterr().out == "[32]\n"

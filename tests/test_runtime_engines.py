@@ -1,4 +1,4 @@
-"""The stock model and the sparse engine: the same function of the same files, and the reference's tokens."""
+"""The stock model and the engine: the same function of the same files, and the reference's tokens."""
 
 import json
 import struct
@@ -16,13 +16,14 @@ import machine_kernels
 from qgpu.backends.machine.description import SMALL, MachineDescription
 from qgpu.backends.machine.host import Launch, build_launch
 from qgpu.backends.reference.run import run_launch
+from qgpu.runtime.compiled import CompiledEngine
 from qgpu.runtime.engine import EngineError
 from qgpu.runtime.engines import make_engine
 from qgpu.runtime.launch import run
-from qgpu.runtime.sparse import SparseEngine
 from qgpu.runtime.stock import StockEngine
 
 VOCABULARY = 40
+Loader = Callable[[Path], CompiledEngine | StockEngine]
 
 
 def write_random_model(folder: Path, **changes: Any) -> None:
@@ -79,22 +80,22 @@ def states(stock: StockEngine) -> list[np.ndarray]:
 
 def test_both_compute_a_random_model_alike(random_model: Path) -> None:
     """Within rounding: a random model's sums are not exact, so their order shows."""
-    stock, sparse = StockEngine(random_model), SparseEngine(random_model)
+    stock, engine = StockEngine(random_model), CompiledEngine(random_model)
     for count, token in enumerate(random_tokens(30)):
-        assert stock.feed([token]) == sparse.feed([token])
+        assert stock.feed([token]) == engine.feed([token])
         if count:
-            for wanted, got in zip(states(stock), sparse.recurrent_states(), strict=True):
+            for wanted, got in zip(states(stock), engine.recurrent_states(), strict=True):
                 np.testing.assert_allclose(got, wanted, rtol=2e-3, atol=2e-4)
 
 
 def test_tied_embeddings(tmp_path: Path) -> None:
     write_random_model(tmp_path, tie_word_embeddings=True)
-    stock, sparse = StockEngine(tmp_path), SparseEngine(tmp_path)
-    assert [stock.feed([t]) for t in random_tokens(10)] == [sparse.feed([t]) for t in random_tokens(10)]
+    stock, engine = StockEngine(tmp_path), CompiledEngine(tmp_path)
+    assert [stock.feed([t]) for t in random_tokens(10)] == [engine.feed([t]) for t in random_tokens(10)]
 
 
 def test_a_new_sequence_starts_from_nothing(random_model: Path) -> None:
-    for engine in (StockEngine(random_model), SparseEngine(random_model)):
+    for engine in (StockEngine(random_model), CompiledEngine(random_model)):
         first = [engine.feed([token]) for token in random_tokens(12)]
         engine.begin()
         assert [engine.feed([token]) for token in random_tokens(12)] == first
@@ -110,7 +111,7 @@ def test_feeding_many_tokens_is_feeding_each(random_model: Path) -> None:
     assert sum(taken) == len(tokens)
     whole.begin()
     assert whole.prefill_argmax(tokens, chunk=33) == each
-    assert SparseEngine(random_model).feed(tokens) == each[-1]
+    assert CompiledEngine(random_model).feed(tokens) == each[-1]
 
 
 @pytest.mark.parametrize(
@@ -122,30 +123,30 @@ def test_feeding_many_tokens_is_feeding_each(random_model: Path) -> None:
         ("layer_types", None, "cannot load"),
     ],
 )
-def test_models_that_the_sparse_engine_refuses(
+def test_models_that_the_engine_refuses(
     random_model: Path, tmp_path: Path, name: str, value: object, message: str
 ) -> None:
     config = json.loads((random_model / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, name: value}))
     (tmp_path / "model.safetensors").symlink_to(random_model / "model.safetensors")
     with pytest.raises(EngineError, match=message):
-        SparseEngine(tmp_path)
+        CompiledEngine(tmp_path)
 
 
 def test_attention_that_puts_something_out_is_refused(tmp_path: Path) -> None:
     config = {"layer_types": ["full_attention"], "num_hidden_layers": 1}
     write_random_model(tmp_path, **config)
-    SparseEngine(tmp_path)
+    CompiledEngine(tmp_path)
     model = transformers.Qwen3_5ForCausalLM.from_pretrained(tmp_path)
     with torch.no_grad():
         model.get_parameter("model.layers.0.self_attn.o_proj.weight")[3, 5] = 1.0
     model.save_pretrained(tmp_path)
     with pytest.raises(EngineError, match="self_attn attends"):
-        SparseEngine(tmp_path)
+        CompiledEngine(tmp_path)
 
 
-@pytest.mark.parametrize("engine", [SparseEngine, StockEngine])
-def test_directories_without_a_model(tmp_path: Path, engine: type[SparseEngine] | type[StockEngine]) -> None:
+@pytest.mark.parametrize("engine", [CompiledEngine, StockEngine])
+def test_directories_without_a_model(tmp_path: Path, engine: Loader) -> None:
     with pytest.raises(EngineError, match="cannot load"):
         engine(tmp_path)
     (tmp_path / "config.json").write_text("[]")
@@ -155,9 +156,12 @@ def test_directories_without_a_model(tmp_path: Path, engine: type[SparseEngine] 
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00" * 100, b"\xff" * 4000, None])
-@pytest.mark.parametrize("engine", [SparseEngine, StockEngine])
+@pytest.mark.parametrize("engine", [CompiledEngine, StockEngine])
 def test_weights_that_are_damaged(
-    random_model: Path, tmp_path: Path, engine: type[SparseEngine] | type[StockEngine], content: bytes | None
+    random_model: Path,
+    tmp_path: Path,
+    engine: Loader,
+    content: bytes | None,
 ) -> None:
     """Empty, wrong, or cut short (None)."""
     whole = (random_model / "model.safetensors").read_bytes()
@@ -210,8 +214,8 @@ def test_the_stock_model_runs_a_kernel(small_checkpoint: Path) -> None:
     assert outcome.buffers[0] == struct.pack("<5i", *range(5))
 
 
-def test_the_sparse_engine_runs_kernels(small_checkpoint: Path) -> None:
-    engine = make_engine("sparse", SMALL, small_checkpoint)
+def test_the_engine_runs_kernels(small_checkpoint: Path) -> None:
+    engine = make_engine("engine", SMALL, small_checkpoint)
     outcome = run(vecadd_launch(), engine, check=True)
     assert outcome.layers == StockEngine(small_checkpoint).layers
     triangle = build_launch(SMALL, machine_kernels.triangle(), (1, 1, 1), (6, 1, 1), [bytes(24)])
@@ -221,9 +225,9 @@ def test_the_sparse_engine_runs_kernels(small_checkpoint: Path) -> None:
 def test_states_are_equal_to_the_bit(small_checkpoint: Path) -> None:
     launch = tid_launch()
     tokens = [*launch.prompt, *run_launch(launch).generated]
-    stock, sparse = StockEngine(small_checkpoint), SparseEngine(small_checkpoint)
-    assert [stock.feed([token]) for token in tokens] == [sparse.feed([token]) for token in tokens]
-    for wanted, got in zip(states(stock), sparse.recurrent_states(), strict=True):
+    stock, engine = StockEngine(small_checkpoint), CompiledEngine(small_checkpoint)
+    assert [stock.feed([token]) for token in tokens] == [engine.feed([token]) for token in tokens]
+    for wanted, got in zip(states(stock), engine.recurrent_states(), strict=True):
         np.testing.assert_array_equal(got, wanted)
 
 

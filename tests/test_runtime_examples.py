@@ -1,4 +1,4 @@
-"""Every example kernel, compiled from CUDA, on the non-zeros of the default machine's checkpoint."""
+"""Every example kernel, compiled from CUDA, by the engine on the default machine's checkpoint."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,7 @@ FIRST = {launch.kernel: launch for launch in reversed(LAUNCHES)}
 
 @pytest.fixture(scope="module")
 def engine(checkpoint: Callable[[MachineDescription, str], Path]) -> Engine:
-    return make_engine("sparse", DEFAULT, checkpoint(DEFAULT, "float32"))
+    return make_engine("engine", DEFAULT, checkpoint(DEFAULT, "float32"))
 
 
 @pytest.mark.parametrize("launch", FIRST.values(), ids=FIRST)

@@ -20,7 +20,7 @@ from qgpu.backends.transformer.circuit import Column, Head, Neuron
 from qgpu.backends.transformer.emit import Layout, lay_out
 from qgpu.backends.transformer.processor import build_processor
 from qgpu.runtime.launch import DifferenceError, run
-from qgpu.runtime.sparse import SparseEngine
+from qgpu.runtime.compiled import CompiledEngine
 
 Checkpoint = Callable[[MachineDescription, str], Path]
 (DOT,) = [example for example in FIRST if example.kernel == "dot"]
@@ -112,12 +112,12 @@ def test_a_flipped_weight_is_found(checkpoint: Checkpoint, layout: Layout, tmp_p
     tensors[weight.tensor][weight.row, weight.column] = -value
     save_file({name: np.ascontiguousarray(t) for name, t in tensors.items()}, folder / "model.safetensors")
     with pytest.raises(DifferenceError) as caught:
-        run(launch_of(DOT, SMALL), SparseEngine(folder), check=True)
+        run(launch_of(DOT, SMALL), CompiledEngine(folder), check=True)
     assert re.match(
         r"generated token \d+ is <.*> \(.*\), the reference's is <.*>: .*block", str(caught.value)
     )
 
 
 def test_the_same_launch_passes_with_the_weights_as_they_are(checkpoint: Checkpoint) -> None:
-    outcome = run(launch_of(DOT, SMALL), SparseEngine(checkpoint(SMALL, "float32")), check=True)
+    outcome = run(launch_of(DOT, SMALL), CompiledEngine(checkpoint(SMALL, "float32")), check=True)
     assert [buffer for buffer in outcome.buffers if buffer is not None] == expected_buffers(DOT)

@@ -1,7 +1,7 @@
 """Arrays by address: the loop's functions take two records of addresses instead of a hundred arrays.
 
-numba passes an array as seven words, and counts references to it. A record is passed as one pointer, and what is
-made from an address is not counted.
+numba passes an array as seven words, and counts references to it. A record is passed as one pointer, and what
+is made from an address is not counted.
 """
 
 from __future__ import annotations

@@ -101,7 +101,9 @@ class _Builder:
         self._mixer: list[int] = []
         self._layer_mixer: list[int] = []
         self._mixers = 0
-        self._head: dict[str, list[Any]] = {name: [] for name in ("strength", "decay", "rate", "bias", "norm")}
+        self._head: dict[str, list[Any]] = {
+            name: [] for name in ("strength", "decay", "rate", "bias", "norm")
+        }
         self._values = _Ranges()
         self._gates = _Ranges()
         self._members = _Ranges()
@@ -326,7 +328,6 @@ class _Builder:
             layer_mixer=np.array(self._layer_mixer, np.int64),
         )
 
-
     def _watch(self) -> Array:
         """For each stage and channel, which of the stage's trees read it, as bits."""
         watch = np.zeros((len(self._kind), self._hidden), np.int64)
@@ -397,7 +398,9 @@ class _Mixer:
 
     def _add_gates(self, z: Array) -> None:
         heads = self._heads
-        columns = np.flatnonzero(z.any(axis=1) & self.output.any(axis=0) & np.repeat(self._writes, heads.value))
+        columns = np.flatnonzero(
+            z.any(axis=1) & self.output.any(axis=0) & np.repeat(self._writes, heads.value)
+        )
         kinds, copies = _distinct_rows(z[columns])
         first = self._add(z[columns[kinds]])
         self.gates: list[list[tuple[int, Array]]] = []
@@ -430,7 +433,9 @@ def _nonzeros(vector: Array) -> tuple[Array, Array]:
 def _joined(starts: list[Array]) -> Array:
     """Starts of lists that follow one another."""
     ends = np.cumsum([start[-1] for start in starts])
-    return np.concatenate([[0], *(start[1:] + end - start[-1] for start, end in zip(starts, ends, strict=True))])
+    return np.concatenate(
+        [[0], *(start[1:] + end - start[-1] for start, end in zip(starts, ends, strict=True))]
+    )
 
 
 def _usual(table: Array) -> Array:

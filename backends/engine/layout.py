@@ -1,8 +1,8 @@
 """What the compiled loop works on: the read-only form of a checkpoint, and the state of one sequence.
 
-Both are named tuples of flat arrays, which is what numba compiles for. A *stage* is a norm with what reads it:
-the Gated DeltaNet of a layer (kind MIXER), its SwiGLU (FEED_FORWARD), or the head (HEAD). A *form* is a row of a
-projection, a linear form over the normalised channels of its stage; its present value is kept in `State.value`.
+Both are named tuples of arrays. A *stage* is a norm with what reads it: the Gated DeltaNet of a layer (kind
+MIXER), its SwiGLU (FEED_FORWARD), or the head (HEAD). A *form* is a row of a projection, a linear form over the
+normalised channels of its stage; its present value is kept in `State.value`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ KEY, QUERY = 0, 1
 
 CELL = 4
 GAIN, NORMAL, LOW, HIGH = range(CELL)
-"""What is kept side by side for a stage's channel: 1 + the norm's weight, the norm's output, and, where trees read
-it, the range that the latter had so far."""
+"""What is kept side by side for a stage's channel: 1 + the norm's weight, the norm's output, and, where trees
+read it, the range that the latter had so far."""
 
 LAST_WATCH = 62
 """Trees of a mixer from this one on share the last bit of `Form.watch`."""
@@ -75,10 +75,12 @@ class Form(NamedTuple):
     row_recent: Array  # int8 [row]: the token itself alone, with weight 1
     kept_start: Array  # int64 [mixer + 1]: rows, of those that need the tokens before
     kept_row: Array  # int32
-    loose_entry: Array  # int64: of keys and queries of several taps, head * key dimension + entry in their layer
+    loose_entry: (
+        Array  # int64: of keys and queries of several taps, head * key dimension + entry in their layer
+    )
     loose_row: Array  # int64
 
-    # Groups: heads whose keys (or queries) read the same channels; a mixer's groups of keys, then those of queries.
+    # Groups: heads whose keys (or queries) read the same channels; a mixer's of keys, then those of queries.
     group_start: Array  # int64 [2 * mixer + 1]
     group_tree: Array  # int64 [group + 1]
     group_loose: Array  # int64 [group + 1]

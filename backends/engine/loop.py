@@ -1,7 +1,7 @@
 """The compiled loop: token after token through the stages, by what has changed since the token before.
 
-Sums are float64 and exact where the checkpoint's are; each result is rounded to float32 where torch holds it so.
-Every other operation is torch's, on float32, in its order (transformers, models/qwen3_5/modeling_qwen3_5.py).
+Sums are float64 and exact where the checkpoint's are; each result is rounded to float32 where torch holds it
+so. Every other operation is torch's, on float32, in its order (transformers, models/qwen3_5/modeling_qwen3_5.py).
 `form` and `state` are records of layout.py's arrays by address (arrays.py).
 """
 
@@ -31,7 +31,7 @@ def feed(form, state, tokens):
 
 @njit(cache=True, nogil=True)
 def generate(form, state, token, stops, found):
-    """Append a token and then each answer, until one is a stop or `found` is full; return how many were found."""
+    """Append a token, then each answer, until one is a stop or `found` is full; return how many there were."""
     for count in range(len(found)):
         _step(form, state, token)
         token = most_likely(form, state)
@@ -171,7 +171,7 @@ def _normalise(form, state, stage, changed):
 
 @njit(cache=True, nogil=True)
 def _add_up(form, state, stage, count):
-    """Add what has changed to every form that it goes into; return the trees that read some of it, as bits."""
+    """Add what has changed to all forms that it goes into; return the trees that read some of it, as bits."""
     start = int64s(form.column_start, stage * (form.hidden + 1))
     forms, weights = int32s(form.column_form, 0), float32s(form.column_weight, 0)
     channels, differences = int32s(state.changed, 0), float64s(state.difference, 0)
@@ -187,7 +187,7 @@ def _add_up(form, state, stage, count):
 
 @njit(cache=True, nogil=True)
 def _touch(form, state, stage, count, tick):
-    """Add what has changed to gates and inputs of neurons; list those neurons, and return how many there are."""
+    """Add what has changed to gates and inputs of neurons; list those neurons, and return how many."""
     start = int64s(form.column_start, stage * (form.hidden + 1))
     forms, weights = int32s(form.column_form, 0), float32s(form.column_weight, 0)
     channels, differences = int32s(state.changed, 0), float64s(state.difference, 0)

@@ -95,7 +95,7 @@ def _record(form, state, mixer):
 
 @njit(cache=True, nogil=True)
 def _gather(form, state, mixer, group, side, tick):
-    """Collect the entries of a group's keys or queries that are not 0, by head; return whether any may differ."""
+    """Collect the keys or queries of a group that are not 0, by head; return whether any may differ."""
     time = int64s(state.clock, 0)[0]
     taps = int64s(form.tree_tap, 0)
     trees, loose = int64s(form.group_tree, group), int64s(form.group_loose, group)
@@ -235,7 +235,7 @@ def _add_times(total, row, factor, count):
 
 @njit(cache=True, nogil=True)
 def _read(form, state, mixer, local, tick):
-    """Renew a head's output, out_proj(norm(q^T S) * silu(z)); return whether it may be another than before."""
+    """Renew a head's output, out_proj(norm(q^T S) * silu(z)); return whether it may have changed."""
     head = mixer * form.heads + local
     entries = (mixer * 2 + QUERY) * form.heads + local
     read_at = int64s(state.read_at, head)
@@ -252,7 +252,10 @@ def _read(form, state, mixer, local, tick):
         total[0] = 0
         return changed
     dimension = form.dimension
-    rows, queries = int32s(state.entry_row, entries * form.key), float32s(state.entry_value, entries * form.key)
+    rows, queries = (
+        int32s(state.entry_row, entries * form.key),
+        float32s(state.entry_value, entries * form.key),
+    )
     count = int64s(state.entry_count, entries)[0]
     size = np.float32(math.sqrt(np.float64(form.key)))
     inverse = _inverse_norm(queries, count)

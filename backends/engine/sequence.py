@@ -88,9 +88,7 @@ class TokenSequence:
         found = np.empty(limit, np.int64)
         is_stop = np.zeros(self.form.sizes[0], bool)
         is_stop[list(stops)] = True
-        count = generate(
-            self._form_record, self._state_record, self._checked((token,))[0], is_stop, found
-        )
+        count = generate(self._form_record, self._state_record, self._checked((token,))[0], is_stop, found)
         return found[:count].tolist()
 
     def _checked(self, tokens: Sequence[int]) -> np.ndarray:
@@ -198,4 +196,3 @@ def _new_state(form: Form) -> State:
         emitted_value=zeros(len(form.output_channel), dtype=np.float64),
         vectors=zeros(3, value),
     )
-

@@ -69,7 +69,15 @@ def build_tree(rows: Array, start: Array, channel: Array, weight: Array, constan
     )
     shapes = _shapes(child_start, children, terms, channels, weights)
     return Tree(
-        terms, channels, weights, child_start, children.astype(np.int32), leaf_start, leaf_row, lowest, *shapes
+        terms,
+        channels,
+        weights,
+        child_start,
+        children.astype(np.int32),
+        leaf_start,
+        leaf_row,
+        lowest,
+        *shapes,
     )
 
 
@@ -112,8 +120,8 @@ def _shapes(
     best row is then the sum of the best choices.
 
     Returns:
-        The shape of each node, -1 where it has none (0 is a leaf's); for each shape a node of it, and the shape
-        of that node's children.
+        The shape of each node, -1 where it has none (0 is a leaf's); for each shape a node of it, and the
+        shape of that node's children.
     """
     numbers: dict[tuple[int, tuple[bytes, ...]], int] = {}
     shape = np.zeros(len(child_start) - 1, np.int32)

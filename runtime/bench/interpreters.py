@@ -123,7 +123,7 @@ def _simulated_kernels() -> ModuleType:
     except ImportError:
         raise failure(
             "numba is missing, whose CUDA simulator the interpreter is compared with",
-            "install it with: pip install 'qgpu[bench]'",
+            "install it with: pip install numba",
         ) from None
     if not numba.config.ENABLE_CUDASIM:
         raise failure("numba was imported before, without its CUDA simulator")

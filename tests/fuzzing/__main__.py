@@ -85,7 +85,7 @@ def run(kernels: int, jobs: int, first: int) -> None:
 @click.option("--kernels", default=20, show_default=True, type=click.IntRange(1))
 @click.option("--seed", "first", default=0, show_default=True, type=click.IntRange(0))
 def model_command(kernels: int, first: int) -> None:
-    """Run short random kernels on the weights too, by the sparse runner, token for token."""
+    """Run short random kernels on the weights too, by the engine, token for token."""
     done = wrong = 0
     number = first
     with Progress(console=Console(stderr=True)) as bars:
@@ -98,7 +98,7 @@ def model_command(kernels: int, first: int) -> None:
                 continue
             done += 1
             bars.advance(task)
-            if outcomes["sparse"] != meaning(case):
+            if outcomes["engine"] != meaning(case):
                 wrong += 1
                 write_case(case, FOUND, "the model leaves something else")
     click.echo(f"{kernels} kernels in the weights, {wrong} wrong")

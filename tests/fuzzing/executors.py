@@ -147,10 +147,10 @@ def by_model(case: Case) -> dict[str, Outcome]:
         return {}
     if run_blocks(launch, TOKEN_LIMIT).tokens > SHORT_FOR_MODELS:
         return {}
-    outcome = run(launch, make_engine("sparse", case.description), True, TOKEN_LIMIT)
+    outcome = run(launch, make_engine("engine", case.description), True, TOKEN_LIMIT)
     if outcome.fault is not None:
-        return {"sparse": Outcome(outcome.fault.kind)}
-    return {"sparse": Outcome(None, tuple(buffer for buffer in outcome.buffers if buffer is not None))}
+        return {"engine": Outcome(outcome.fault.kind)}
+    return {"engine": Outcome(None, tuple(buffer for buffer in outcome.buffers if buffer is not None))}
 
 
 def _left(launch: Launch, result: Result | Trace) -> Outcome:
