@@ -17,18 +17,27 @@ from qgpu.backends.machine.block import FAULTS, Block
 from qgpu.backends.machine.program import HiddenBuffer, Kernel, Parameter, Preload, Program, SourceLine
 
 _RELATIONS = ("never", "lt", "eq", "le", "gt", "ne", "ge", "always")
-"""Names of the relation by cond_lt + 2 cond_eq + 4 cond_gt."""
+"""Names of the relation by cond_lt + 2 cond_eq + 4 cond_gt; that of `lex` says nothing of equal operands."""
 
 _OPERANDS = {
     "mad": "xyz",
+    "mulhi": "xyz",
     "lop3": "xyz",
     "shl": "xy",
     "shr": "xy",
+    "shf": "xyz",
     "cmp": "xy",
+    "inc": "xyz",
+    "dec": "xyz",
+    "lex": "xyz",
     "pick": "xy",
     "select": "xyz",
     "merge": "xy",
+    "prmt": "xyz",
     "popc": "x",
+    "clz": "x",
+    "brev": "x",
+    "rcp": "x",
 }
 
 
@@ -127,9 +136,8 @@ def _operation(block: Block) -> str:
     sign = ".s" if block.signed else ".u"
     relation = _RELATIONS[block.cond_lt + 2 * block.cond_eq + 4 * block.cond_gt]
     suffixes = {
-        "cmp": f".{relation}{sign}",
-        "pick": f".{relation}{sign}",
-        "shr": sign,
+        **dict.fromkeys(("cmp", "inc", "dec", "lex", "pick"), f".{relation}{sign}"),
+        **dict.fromkeys(("shr", "mulhi"), sign),
         "merge": _width(block),
     }
     return block.op + suffixes.get(block.op, "")
