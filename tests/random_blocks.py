@@ -33,17 +33,18 @@ WORDS = (
 )
 FREE_FLAGS = (
     "m_signed",
-    "check",
     "i_unsigned",
     "cond_lt",
     "cond_eq",
     "cond_gt",
     "signed",
-    "wr_mem",
-    "wr_pred",
 )
 MOST_TOKENS = 400
 """Tokens that a block may generate before the next one starts."""
+
+
+ENDS = ("wr_reg", "wr_pred", "wr_mem2")
+"""Destinations of the blocks that operate on two thread registers for certain."""
 
 
 def word(rng: random.Random) -> int:
@@ -52,36 +53,59 @@ def word(rng: random.Random) -> int:
     return rng.choice(kinds)
 
 
-def random_block(rng: random.Random, machine: MachineDescription, index: int) -> Block:
-    """A block with random routes, operation, guards and destinations, followed by itself or the next."""
+def _routes(rng: random.Random) -> dict[str, int | str]:
+    """An operation with routes, flags and destinations, of which no two exclude each other."""
     values: dict[str, int | str] = {"op": rng.choice(tuple(OPS)), "lut": rng.getrandbits(8)}
     for routes in EXCLUSIVE_ROUTES.values():
         if rng.random() < 0.8:
             values[rng.choice(routes)] = 1
     values.pop("lane_to_i4", None)
+    if rng.random() < 0.4:
+        values |= dict.fromkeys(("a_thread", "a_to_x", "b_thread", "b_to_y", rng.choice(ENDS)), 1)
+        values |= dict.fromkeys(("a_uniform", "imm_to_x", "b_uniform", "imm_to_y"), 0)
     values.update({flag: int(rng.random() < 0.4) for flag in FREE_FLAGS})
-    values["imm"] = rng.randrange(-64, 64) % 2**32 if "imm_to_j" in values else word(rng)
-    if "wr_mem" in values and rng.random() < 0.5:
-        values["wr_mem"] = 0
+    values |= {check: int(rng.random() < 0.15) for check in ("check", "check2")}
+    if rng.random() < 0.5:
+        values |= {"wr_mem": 0, "wr_mem2": 0}
+    for routes in EXCLUSIVE_ROUTES.values():
+        given = [route for route in routes if values.get(route)]
+        values |= dict.fromkeys(rng.sample(given, max(0, len(given) - 1)), 0)
+    return values
+
+
+def random_block(rng: random.Random, machine: MachineDescription, index: int, bounded: bool = False) -> Block:
+    """A block with random routes, operation, guards and destinations, followed by itself or the next.
+
+    Args:
+        bounded: predicate 1 is given by its bound, and not stored.
+    """
+    values = _routes(rng)
+    displaces = "imm_to_j" in values or "imm_to_k" in values
+    values["imm"] = rng.randrange(-64, 64) % 2**32 if displaces else word(rng)
     if values["op"] == "merge" or "m_sub_to_x" in values:
         values[rng.choice(("width8", "width16"))] = values["check"] = 1
     if "width8" in values:
         values.pop("width16", None)
     stride = machine.warp_stride(4)
-    for port, thread in (("a", "a_thread"), ("b", "b_thread"), ("dest", "wr_reg")):
-        values[port] = stride * rng.randrange(4) if thread in values else rng.randrange(1, 8)
-    values["c"] = rng.randrange(1, 8)
-    values["dest_pred"] = rng.randrange(1, machine.predicates)
-    values["guard_true"] = 1 | rng.choice((0, 0, 2, 6, 128)) & (1 << machine.predicates) - 1
-    values["guard_false"] = rng.choice((0, 0, 4, 8))
+    for port, routes in (("a", ("a_thread",)), ("b", ("b_thread",)), ("dest", ("wr_reg", "dest_to_z"))):
+        thread = any(values.get(route) for route in routes)
+        values[port] = stride * rng.randrange(4) if thread else rng.randrange(1, 8)
+    values["c"], values["e"] = rng.randrange(1, 8), rng.randrange(1, 8)
+    first = 2 if bounded else 1
+    values["dest_pred"] = rng.choice((first, first, 2, 3, machine.predicates - 1))
+    if values.get("wr_bound"):
+        values["dest_pred"] = rng.randrange(2) if bounded else 0
+    values["guard_true"] = 1 | rng.choice((0, 0, 0, 2, 4, 8, 128)) & (1 << machine.predicates) - 1
+    values["guard_false"] = rng.choice((0, 0, 2, 4, 8))
     shape = rng.choice(("threads", "threads", "threads", "scalar", "none"))
     values["visit"] = int(shape != "none")
     values["scalar"] = int(shape == "scalar")
     if shape == "scalar":
         values["guard_true"] = values["guard_false"] = 0
     values["all_warps"] = int(shape == "threads")
-    values |= {"next": index, "taken": (index + 1) % machine.rom_blocks, "branch_any": rng.randrange(2)}
-    values["next_exit"] = rng.randrange(2)
+    values |= {"next": index, "taken": (index + 1) % machine.rom_blocks}
+    if values.get("fall"):
+        values["next"] = (index + 1) % machine.rom_blocks
     block = Block(**values)  # pyright: ignore[reportArgumentType]
     return replace(block, trap=1, imm=rng.randrange(len(FAULTS))) if rng.random() < 0.05 else block
 
@@ -111,14 +135,31 @@ class Stream:
             for _ in range(self.machine.lanes):
                 self.send(*self.ids.value(word(self.rng)))
 
-    def threads(self) -> None:
-        """Say of most threads that they exist."""
-        self.send(self.ids.firmware("exists"))
-        for warp in range(self.machine.warps):
-            if warp:
-                self.send(self.ids.id("warp", warp))
+    def registers(self) -> None:
+        """Write four registers of the first warps."""
+        stride = self.machine.warp_stride(4)
+        for register in range(4):
+            block = Block(visit=1, all_warps=1, wr_reg=1, dest=stride * register)
+            self.enter(block, register)
+            for warp in range(min(2, self.machine.warps)):
+                self.send(*([self.ids.id("warp", warp)] if warp else []))
+                for _ in range(self.machine.lanes):
+                    self.send(*self.ids.value(word(self.rng)))
+
+    def predicates(self, bounded: bool) -> None:
+        """Write the stored predicates of the first warps."""
+        self.enter(Block(visit=1, all_warps=1, wr_pred=1, dest_pred=2), 0)
+        low = 2 if bounded else 1
+        for warp in range(min(2, self.machine.warps)):
+            self.send(*([self.ids.id("warp", warp)] if warp else []))
             for _ in range(self.machine.lanes):
-                self.send(*self.ids.value(int(self.rng.random() < 0.8)))
+                vector = self.rng.getrandbits(self.machine.predicates - low) << low
+                self.send(self.ids.id("last", vector))
+
+    def threads(self) -> None:
+        """Say how many threads there are."""
+        self.send(self.ids.firmware("threads"))
+        self.send(*self.ids.value(self.rng.randrange(1, self.machine.threads + 1)))
 
     def uniforms(self) -> None:
         """Write descriptors and words to the first uniform registers."""
@@ -144,15 +185,19 @@ class Stream:
 
 def random_stream(rng: random.Random, machine: MachineDescription, blocks: int) -> list[int]:
     """Return a token sequence: state, then one random block after another, each loaded and run to its end."""
-    stream = Stream(rng, machine)
+    stream, bounded = Stream(rng, machine), rng.random() < 0.5
     stream.send(stream.ids.id("reset"))
     stream.memory()
+    stream.registers()
     stream.threads()
     for index in range(blocks):
         number = index % machine.rom_blocks
         if index % 6 == 0:
             stream.uniforms()
-        stream.run(random_block(rng, machine, number), number)
+        if index % 4 == 0:
+            stream.threads()
+            stream.predicates(bounded)
+        stream.run(random_block(rng, machine, number, bounded), number)
     return stream.tokens
 
 

@@ -234,6 +234,8 @@ EXCLUSIVE_ROUTES: dict[str, tuple[str, ...]] = {
     "destination": ("wr_reg", "wr_uni", "wr_pred", "wr_bound"),
     "predicate or memory destination": ("wr_pred", "wr_bound", "wr_mem"),
     "memory destination": ("wr_pred", "wr_bound", "wr_mem2"),
+    "dest": ("dest_to_z", "wr_uni"),
+    "store": ("wr_mem", "wr_mem2"),
     "successor": ("branch_any", "skip_idle"),
     "end": ("next_exit", "fall"),
 }

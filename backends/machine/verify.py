@@ -200,7 +200,7 @@ def _register_problems(block: Block, kernel: Kernel, machine: MachineDescription
         ("a", block.a, block.a_thread, block.a_uniform),
         ("b", block.b, block.b_thread, block.b_uniform),
         ("e", block.e, 0, any(getattr(block, route) for route in ("e_to_j", "e_to_j4", "e_to_d2"))),
-        ("dest", block.dest, block.wr_reg, block.wr_uni),
+        ("dest", block.dest, block.wr_reg or block.dest_to_z, block.wr_uni),
     )
     rows, uniforms = machine.register_rows, machine.uniform_registers
     for name, number, thread, uniform in places:

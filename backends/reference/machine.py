@@ -38,7 +38,7 @@ class Machine:
         address, second: byte addresses that the last pass over an active lane computed.
         registers: [row][lane], 32-bit unsigned; row = register * warp_stride + warp.
         uniforms: 32-bit unsigned.
-        predicates: [predicate][warp], the stored ones: a mask with one bit a lane.
+        predicates: [predicate][warp], the stored ones: a mask with one bit a lane; always 0 for predicate 0.
         bounds: for predicates 0 to BOUNDS - 1: they hold as well in threads of a lower number (signed).
         memory: 32-bit unsigned words.
         rom: the bits of each program row, or None where none was written.
@@ -189,8 +189,8 @@ class Machine:
             self._enter(run | (self.block + 1) % RUN_BLOCKS)
 
     def _set_predicates(self, payload: int) -> None:
-        """Write the predicates of the current lane, one bit each."""
-        for number, masks in enumerate(self.predicates):
+        """Write the stored predicates of the current lane, one bit each; predicate 0 is not stored."""
+        for number, masks in enumerate(self.predicates[1:], 1):
             masks[self.warp] = masks[self.warp] & ~(1 << self.lane) | (payload >> number & 1) << self.lane
 
     def _completed_value(self, last: int) -> int:
@@ -294,7 +294,7 @@ class Machine:
     def _payload(self, block: Block, value: int) -> int:
         """The lane's stored predicates with the new one among them, and as top bit whether it is 1."""
         vector = sum((masks[self.warp] >> self.lane & 1) << k for k, masks in enumerate(self.predicates))
-        new, bit = int(value != 0), 1 << block.dest_pred
+        new, bit = int(value != 0), 1 << block.dest_pred & -2
         return vector & ~bit | new * bit | new << self.description.payload_bits - 1
 
     def _evaluate(self, block: Block) -> Result:

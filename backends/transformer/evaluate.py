@@ -96,7 +96,8 @@ class _Memory:
         if self.write(values)[0] >= 1:
             self._store(values, history)
         read = self.queries(values) >= 1
-        if read.sum() > 1 and self.constant[read].sum() != 1:
+        holds = int(self.constant[read].sum())
+        if read.sum() > 1 and (holds > 1 or (not holds and self.state[read].any())):
             raise EvaluationError(
                 f"{self.head.name}: a read of {read.sum()} rows needs one with the constant"
             )

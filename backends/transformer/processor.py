@@ -13,7 +13,8 @@ from qgpu.backends.transformer.units.guard import choose_lane
 from qgpu.backends.transformer.units.incoming import read_incoming
 from qgpu.backends.transformer.units.memory import access_memory
 from qgpu.backends.transformer.units.registers import read_operands
-from qgpu.backends.transformer.units.state import keep_any, keep_state
+from qgpu.backends.transformer.units.since import keep_since
+from qgpu.backends.transformer.units.state import keep_state
 
 
 def build_processor(machine: MachineDescription) -> Circuit:
@@ -21,12 +22,12 @@ def build_processor(machine: MachineDescription) -> Circuit:
     circuit = Circuit(vocabulary(machine).size)
     token = read_incoming(circuit, machine)
     state = keep_state(circuit, machine, token)
-    nonzero, any_nonzero = keep_any(circuit, token)
     fields = fetch_block(circuit, machine, token, state)
+    since = keep_since(circuit, machine, token, fields)
     operands = read_operands(circuit, machine, token, state, fields)
     address = compute_address(circuit, machine, fields, operands)
     access_memory(circuit, machine, token, fields, address, operands)
     result = compute_result(circuit, fields, operands, address)
-    next_lane = choose_lane(circuit, machine, token, nonzero, state, fields)
-    emit_token(circuit, machine, token, fields, address, next_lane, any_nonzero, result)
+    lanes = choose_lane(circuit, machine, token, state, fields)
+    emit_token(circuit, machine, token, state, fields, address, lanes, since, result)
     return circuit

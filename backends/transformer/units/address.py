@@ -1,7 +1,8 @@
-"""The address unit: offset, byte address, and the checks of an access."""
+"""The address unit: offsets, byte addresses, and the checks of both accesses."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qgpu.backends.machine.description import DESCRIPTOR_BASE_BITS, MachineDescription
@@ -17,9 +18,9 @@ from qgpu.backends.transformer.circuit import (
     exactly,
     total,
 )
-from qgpu.backends.transformer.units.arithmetic import add_columns, add_counts
+from qgpu.backends.transformer.units.arithmetic import add_columns, look_ahead, sum_digits
 from qgpu.backends.transformer.units.fetch import Fields
-from qgpu.backends.transformer.units.logic import Relation, add_relation, compare_digits
+from qgpu.backends.transformer.units.logic import DigitOrder, Relation, add_relation, compare_digits
 from qgpu.backends.transformer.units.registers import INDEX_HIGH, OFFSET_BITS, Operands
 
 BASE_SHIFT = 4
@@ -33,12 +34,15 @@ class Address:
     """Channels of the address unit.
 
     Attributes:
-        byte: bits of the byte address.
-        out_of_bounds: the checked access lies outside its buffer.
-        misaligned: the checked access lies inside but is not aligned to its width.
+        byte, second: bits of the byte addresses of both accesses.
+        stored: bits of the byte address of the access that the block's result goes to.
+        out_of_bounds: a checked access lies outside its buffer.
+        misaligned: a checked access lies inside but is not aligned to its width.
     """
 
     byte: list[Channel]
+    second: list[Channel]
+    stored: list[Channel]
     out_of_bounds: Channel
     misaligned: Channel
 
@@ -46,45 +50,113 @@ class Address:
 def compute_address(
     circuit: Circuit, machine: MachineDescription, fields: Fields, operands: Operands
 ) -> Address:
-    """Build the adders of the byte address and of the offset, and compare the offset with the size."""
+    """Build the adders of the byte addresses and of the offset, and compare the offsets with the sizes."""
     circuit.unit("address")
     width = (machine.memory_words - 1).bit_length() + 2
-    columns: list[FormLike] = [as_form(operands.i[k]) + operands.j[k] for k in range(width)]
-    bounds = [2] * width
-    for k in range(BASE_SHIFT, min(width, BASE_SHIFT + DESCRIPTOR_BASE_BITS)):
-        columns[k] = as_form(columns[k]) + operands.descriptor[k - BASE_SHIFT]
-        bounds[k] = 3
-    byte = circuit.bus("byte_address", width)
-    add_counts(circuit, "address", columns, bounds, byte)
+    byte, second, stored = (circuit.bus(f"{n}_address", width) for n in ("byte", "second", "stored"))
+    base, base2 = _base(operands.descriptor, width), _base(operands.descriptor2, width)
+    columns = _sums(base, _sums(operands.i, operands.j))
+    heights = [2] * BASE_SHIFT + [3] * (width - BASE_SHIFT)
+    sums = sum_digits(circuit, "address", [(columns, None)], heights)
+    same = fields.flag("i_to_k")
+    alternatives = [(_sums(base2, operands.i), same.form()), (_sums(base2, operands.k), 1 - same.form())]
+    sums2 = sum_digits(circuit, "address2", alternatives)
+    for digits, output, flag in ((sums, byte, "wr_mem"), (sums2, second, "wr_mem2")):
+        look_ahead(circuit, digits, output)
+        look_ahead(circuit, digits, stored, fields.flag(flag))
     circuit.unit("bounds")
+    first, other = _first_faults(circuit, fields, operands), _second_faults(circuit, fields, operands)
+    return Address(byte, second, stored, *_join(circuit, first, other))
+
+
+def _base(descriptor: Sequence[Channel], width: int) -> list[FormLike]:
+    """The base of a buffer in bytes."""
+    return [*([0] * BASE_SHIFT), *descriptor[:DESCRIPTOR_BASE_BITS]][:width]
+
+
+def _sums(left: Sequence[FormLike], right: Sequence[FormLike]) -> list[FormLike]:
+    return [as_form(a) + b for a, b in zip(left, right, strict=False)]
+
+
+@dataclass(frozen=True)
+class _Faults:
+    """Whether one access is out of bounds, or else misaligned."""
+
+    out_of_bounds: Channel
+    misaligned: Channel
+
+
+def _join(circuit: Circuit, first: _Faults, second: _Faults) -> tuple[Channel, Channel]:
+    """The faults of a block: the first access is looked at first."""
+    no_first = [1 - first.out_of_bounds.form(), 1 - first.misaligned.form()]
+    out_of_bounds, misaligned = circuit.channel("out_of_bounds"), circuit.channel("misaligned")
+    circuit.neuron(first.out_of_bounds, (out_of_bounds, 1))
+    circuit.neuron(first.misaligned, (misaligned, 1))
+    circuit.add_and(out_of_bounds, *no_first, second.out_of_bounds)
+    circuit.add_and(misaligned, *no_first, second.misaligned)
+    return out_of_bounds, misaligned
+
+
+def _first_faults(circuit: Circuit, fields: Fields, operands: Operands) -> _Faults:
     offset = circuit.bus("offset", OFFSET_BITS)
-    sums = [as_form(i) + j for i, j in zip(operands.i, operands.j, strict=True)]
-    add_columns(circuit, "offset", sums, offset)
-    inside = _inside(circuit, fields, offset, operands)
-    misplaced = _misplaced(circuit, fields, offset)
-    checked = fields.flag("check")
-    out_of_bounds = circuit.both("out_of_bounds", checked, 1 - inside.form())
-    misaligned = circuit.both("misaligned", checked, inside, misplaced)
-    return Address(byte, out_of_bounds, misaligned)
-
-
-def _inside(circuit: Circuit, fields: Fields, offset: list[Channel], operands: Operands) -> Channel:
-    """1 where the last byte of the aligned access lies below the size and no index is out of range."""
-    size = operands.descriptor[DESCRIPTOR_BASE_BITS:]
-    high = compare_digits(circuit, "bounds.word", offset[2:SIZE_BITS], size[2:])
-    (low,) = compare_digits(circuit, "bounds.byte", offset[:2], size[:2])
-    beyond = circuit.channel("bounds.beyond")
-    circuit.add_function(total(offset[SIZE_BITS:]), OFFSET_BITS - SIZE_BITS, [(beyond, at_least(1))])
+    add_columns(circuit, "offset", _sums(operands.i, operands.j), offset)
     strange = _out_of_range(circuit, fields, operands)
-    allowed: list[FormLike] = [1 - beyond.form(), *(1 - form for form in strange)]
     inside = circuit.channel("bounds.inside")
-    less_only = Relation(1, 0, 0)
-    add_relation(circuit, high, less_only, inside, *allowed)
-    equal_high = [order.equal for order in high]
+    words, allowed = _inside_words(circuit, "bounds", offset, operands.descriptor, strange, inside)
+    size = operands.descriptor[DESCRIPTOR_BASE_BITS:]
+    (low,) = compare_digits(circuit, "bounds.byte", offset[:2], size[:2])
+    equal_words = [order.equal for order in words]
     byte, half = fields.flag("width8"), fields.flag("width16")
-    circuit.add_and(inside, *allowed, *equal_high, byte, low.less)
-    circuit.add_and(inside, *allowed, *equal_high, half, 1 - as_form(offset[1]), size[1])
-    return inside
+    circuit.add_and(inside, *allowed, *equal_words, byte, low.less)
+    circuit.add_and(inside, *allowed, *equal_words, half, 1 - as_form(offset[1]), size[1])
+    misplaced = _misplaced(circuit, fields, offset)
+    return _checked(circuit, "first", fields.flag("check"), inside, misplaced)
+
+
+def _second_faults(circuit: Circuit, fields: Fields, operands: Operands) -> _Faults:
+    """The second access is one of words, and its offset K alone."""
+    offset = circuit.bus("offset2", OFFSET_BITS)
+    same = fields.flag("i_to_k")
+    for output, index, constant in zip(offset, operands.i, operands.k, strict=True):
+        circuit.add_and(output, same, index)
+        circuit.neuron(constant, (output, 1))
+    high = circuit.channel("bounds2.index_range")
+    mixed = [(high, lambda v: int(0 < v < INDEX_HIGH))]
+    circuit.add_function(operands.i_high, INDEX_HIGH, mixed, enable=same)
+    inside, misplaced = circuit.channel("bounds2.inside"), circuit.channel("bounds2.misplaced")
+    _inside_words(circuit, "bounds2", offset, operands.descriptor2, [high.form()], inside)
+    for low in range(1, 4):
+        circuit.add_and(misplaced, *equals(offset[:2], low))
+    return _checked(circuit, "second", fields.flag("check2"), inside, misplaced)
+
+
+def _checked(circuit: Circuit, name: str, check: Channel, inside: Channel, misplaced: Channel) -> _Faults:
+    return _Faults(
+        circuit.both(f"{name}.out_of_bounds", check, 1 - inside.form()),
+        circuit.both(f"{name}.misaligned", check, inside, misplaced),
+    )
+
+
+def _inside_words(
+    circuit: Circuit,
+    name: str,
+    offset: Sequence[Channel],
+    descriptor: Sequence[Channel],
+    strange: Sequence[Form],
+    inside: Channel,
+) -> tuple[list[DigitOrder], list[FormLike]]:
+    """Set `inside` where the whole word of the access lies below the size and no index is out of range.
+
+    Returns the order of offset and size in words, and the literals that allow the access.
+    """
+    words = compare_digits(
+        circuit, f"{name}.word", offset[2:SIZE_BITS], descriptor[DESCRIPTOR_BASE_BITS + 2 :]
+    )
+    beyond = circuit.channel(f"{name}.beyond")
+    circuit.add_function(total(offset[SIZE_BITS:]), OFFSET_BITS - SIZE_BITS, [(beyond, at_least(1))])
+    allowed: list[FormLike] = [1 - beyond.form(), *(1 - form for form in strange)]
+    add_relation(circuit, words, Relation(1, 0, 0), inside, *allowed)
+    return words, allowed
 
 
 def _out_of_range(circuit: Circuit, fields: Fields, operands: Operands) -> list[Form]:

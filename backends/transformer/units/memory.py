@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qgpu.backends.machine.description import MachineDescription
-from qgpu.backends.transformer.circuit import Channel, Circuit, Column, Head, conjunction, equals
+from qgpu.backends.transformer.circuit import (
+    Channel,
+    Circuit,
+    Column,
+    Head,
+    as_form,
+    conjunction,
+    equals,
+)
 from qgpu.backends.transformer.units.address import Address
 from qgpu.backends.transformer.units.fetch import Fields
 from qgpu.backends.transformer.units.incoming import Incoming
@@ -20,26 +28,49 @@ def access_memory(
     address: Address,
     operands: Operands,
 ) -> None:
-    """Build the memory: it stores at the address of the pass before, then reads at this pass's.
+    """Build the memory: two copies, one for each access.
 
     A value is stored when its last token comes in; the pass that computed it, one token earlier, computed its
     address too, and the key's convolution still sees that token.
     """
     circuit.unit("memory")
-    columns = _columns(token.value, fields, address, operands)
-    word = address.byte[2:]
+    _copy(
+        circuit,
+        machine,
+        token,
+        fields,
+        address,
+        "memory",
+        address.byte,
+        _columns(token.value, fields, address, operands),
+    )
+    circuit.unit("second memory")
+    gate = fields.flag("m2_to_z").form()
+    second = [Column(v.form(), [(z, 1)], gate) for v, z in zip(token.value, operands.z, strict=True)]
+    _copy(circuit, machine, token, fields, address, "memory2", address.second, second)
+
+
+def _copy(
+    circuit: Circuit,
+    machine: MachineDescription,
+    token: Incoming,
+    fields: Fields,
+    address: Address,
+    name: str,
+    read: Sequence[Channel],
+    columns: list[Column],
+) -> None:
+    stores = as_form(fields.flag("wr_mem")) + fields.flag("wr_mem2")
     rows = machine.model.head_dim
     for first in range(0, machine.memory_words, rows):
-        matches = [
-            conjunction(*equals(word, w)) for w in range(first, min(first + rows, machine.memory_words))
-        ]
+        words = range(first, min(first + rows, machine.memory_words))
         circuit.heads.append(
             Head(
-                f"memory.{first}",
+                f"{name}.{first}",
                 circuit.current_unit,
-                matches,
-                matches,
-                conjunction(token.is_kind["last"], fields.flag("wr_mem")),
+                [conjunction(stores, *equals(address.stored[2:], w)) for w in words],
+                [conjunction(*equals(read[2:], w)) for w in words],
+                token.is_kind["value"].form(),
                 columns,
                 key_tap=1,
             )

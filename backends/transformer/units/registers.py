@@ -32,18 +32,21 @@ class Operands:
 
     Attributes:
         i, j: the two terms of the offset, OFFSET_BITS bits, two's complement.
+        k: the immediate offset of the second access, where its index is not I.
         i_high, j_high: how many of a register index's bits above INDEX_BITS - 2 are set; an index in range
             has all
             or none.
-        descriptor: the buffer descriptor.
+        descriptor, descriptor2: the buffer descriptors of both accesses.
         x, y, z: operands of the arithmetic unit.
     """
 
     i: list[Channel]
     j: list[Channel]
+    k: list[Channel]
     i_high: Channel
     j_high: Channel
     descriptor: list[Channel]
+    descriptor2: list[Channel]
     x: list[Channel]
     y: list[Channel]
     z: list[Channel]
@@ -56,39 +59,44 @@ INDEX_HIGH = 32 - (INDEX_BITS - 1)
 def read_operands(
     circuit: Circuit, machine: MachineDescription, token: Incoming, state: State, fields: Fields
 ) -> Operands:
-    """Build the ports A, B and C, and the routes of the immediate and the constants."""
+    """Build the ports, and the routes of the immediate and the constants."""
     operands = Operands(
         circuit.bus("i", OFFSET_BITS, kind="memory"),
         circuit.bus("j", OFFSET_BITS, kind="memory"),
+        circuit.bus("k", OFFSET_BITS),
         circuit.channel("i_high", INDEX_HIGH, kind="memory"),
         circuit.channel("j_high", INDEX_HIGH, kind="memory"),
         circuit.bus("descriptor", 32, kind="memory"),
+        circuit.bus("descriptor2", 32, kind="memory"),
         circuit.bus("x", 32, kind="memory"),
         circuit.bus("y", 32, kind="memory"),
         circuit.bus("z", 32, kind="memory"),
     )
-    flag = fields.flag
     circuit.unit("immediate")
-    destination = _uniform_destination(circuit, machine, state, fields)
-    circuit.unit("port A")
-    index = _index_columns(token.value, operands.i, operands.i_high, flag("a_to_i"), flag("a_to_i4"))
-    port_a = index + _word(token.value, operands.x, flag("a_to_x"))
-    port_a += _word(token.value, operands.descriptor, flag("a_to_d"))
-    _thread_port(circuit, machine, "a", port_a, token, state, fields)
-    _uniform_port(circuit, machine, "a", port_a, token, fields, destination)
-    circuit.unit("port B")
-    index = _index_columns(token.value, operands.j, operands.j_high, flag("b_to_j"), flag("b_to_j4"))
-    port_b = (
-        index
-        + _word(token.value, operands.y, flag("b_to_y"))
-        + _word(token.value, operands.z, flag("b_to_z"))
+    files = _Files(
+        circuit, machine, token, state, fields, _uniform_destination(circuit, machine, state, fields)
     )
-    _thread_port(circuit, machine, "b", port_b, token, state, fields)
-    _uniform_port(circuit, machine, "b", port_b, token, fields, destination)
+    flag, value = fields.flag, token.value
     circuit.unit("port C")
-    port_c = _word(token.value, operands.descriptor, flag("c_to_d"))
-    port_c += _word(token.value, operands.y, flag("c_to_y")) + _word(token.value, operands.z, flag("c_to_z"))
-    _uniform_port(circuit, machine, "c", port_c, token, fields, destination)
+    port_c = _word(value, operands.descriptor, flag("c_to_d")) + _word(value, operands.y, flag("c_to_y"))
+    files.uniform_port("c", port_c + _word(value, operands.z, flag("c_to_z")))
+    circuit.unit("port E")
+    index = _index_columns(value, operands.j, operands.j_high, flag("e_to_j"), flag("e_to_j4"))
+    files.uniform_port("e", index + _word(value, operands.descriptor2, flag("e_to_d2")))
+    circuit.unit("port A")
+    index = _index_columns(value, operands.i, operands.i_high, flag("a_to_i"), flag("a_to_i4"))
+    port_a = (
+        index + _word(value, operands.x, flag("a_to_x")) + _word(value, operands.descriptor, flag("a_to_d"))
+    )
+    files.uniform_port("a", port_a, flag("a_uniform"))
+    files.thread_port("a", port_a, flag("a_thread"))
+    circuit.unit("port B")
+    port_b = _word(value, operands.y, flag("b_to_y")) + _word(value, operands.z, flag("b_to_z"))
+    files.uniform_port("b", port_b, flag("b_uniform"))
+    files.thread_port("b", port_b, flag("b_thread"))
+    circuit.unit("accumulator port")
+    gate = flag("dest_to_z")
+    files.thread_port("dest", _word(value, operands.z, gate), gate, machine.accumulator_rows)
     circuit.unit("immediate")
     _route_constants(circuit, state, fields, operands)
     return operands
@@ -114,58 +122,67 @@ def _index_columns(
     return columns
 
 
-def _thread_port(
-    circuit: Circuit,
-    machine: MachineDescription,
-    port: str,
-    columns: list[Column],
-    token: Incoming,
-    state: State,
-    fields: Fields,
-) -> None:
-    row_bits = max(1, (machine.register_rows - 1).bit_length())
-    warps: list[FormLike] = [*state.warp, *([0] * row_bits)]
-    read = [as_form(a) + w for a, w in zip(fields.bits[port][:row_bits], warps, strict=False)]
-    written = [as_form(d) + w for d, w in zip(fields.bits["dest"][:row_bits], warps, strict=False)]
-    enable = fields.flag(f"{port}_thread").form()
-    # Row and warp have no bit in common, but where the field numbers a uniform register their sums reach 2.
-    surplus = (enable - 1) * len(state.warp)
-    for first in range(0, machine.register_words, machine.model.head_dim):
-        words = range(first, min(first + machine.model.head_dim, machine.register_words))
-        circuit.heads.append(
+@dataclass(frozen=True)
+class _Files:
+    """The register files; each port is a copy of one.
+
+    A value is committed by the token after the pass that computed it, so a copy's keys are those of the token
+    before: that pass knew the register, the warp and the lane, whatever block and lane the machine is at now.
+    """
+
+    circuit: Circuit
+    machine: MachineDescription
+    token: Incoming
+    state: State
+    fields: Fields
+    uniform_destination: list[Form]
+
+    def thread_port(
+        self, field: str, columns: list[Column], enable: Channel, rows: int | None = None
+    ) -> None:
+        """Build a port that reads the thread register that a field numbers, up to row `rows`."""
+        machine = self.machine
+        words = min(machine.register_words, (rows or machine.register_rows) * machine.lanes)
+        for first in range(0, words, machine.model.head_dim):
+            held = range(first, min(first + machine.model.head_dim, words))
+            self.circuit.heads.append(
+                Head(
+                    f"register.{field}.{first}",
+                    self.circuit.current_unit,
+                    self._word_keys("dest", self.fields.flag("wr_reg"), held),
+                    self._word_keys(field, enable, held),
+                    self.token.is_kind["value"].form(),
+                    columns,
+                    key_tap=1,
+                )
+            )
+
+    def _word_keys(self, field: str, enable: Channel, words: range) -> list[Form]:
+        """For each word of the file, whether `enable` holds and the field's register of this thread is it."""
+        row_bits = max(1, (self.machine.register_rows - 1).bit_length())
+        warps: list[FormLike] = [*self.state.warp, *([0] * row_bits)]
+        row = [as_form(f) + w for f, w in zip(self.fields.bits[field][:row_bits], warps, strict=False)]
+        # Row and warp have no bit in common, but where the field numbers a uniform register sums reach 2.
+        surplus = (enable.form() - 1) * len(self.state.warp)
+        return [conjunction(enable, *equals([*self.state.lane, *row], word)) + surplus for word in words]
+
+    def uniform_port(self, field: str, columns: list[Column], enable: Channel | None = None) -> None:
+        """Build a port that reads the uniform register that a field numbers."""
+        bits, gate = len(self.uniform_destination), [] if enable is None else [enable]
+        written = self.fields.flag("wr_uni")
+        registers = range(self.machine.uniform_registers)
+        read = self.fields.bits[field][:bits]
+        self.circuit.heads.append(
             Head(
-                f"register.{port}.{first}",
-                circuit.current_unit,
-                [conjunction(*equals([*state.lane_before, *written], word)) for word in words],
-                [conjunction(enable, *equals([*state.lane, *read], word)) + surplus for word in words],
-                conjunction(token.is_kind["last"], fields.flag("wr_reg")),
+                f"uniform.{field}",
+                self.circuit.current_unit,
+                [conjunction(written, *equals(self.uniform_destination, r)) for r in registers],
+                [conjunction(*gate, *equals(read, r)) for r in registers],
+                self.token.is_kind["value"].form(),
                 columns,
+                key_tap=1,
             )
         )
-
-
-def _uniform_port(
-    circuit: Circuit,
-    machine: MachineDescription,
-    port: str,
-    columns: list[Column],
-    token: Incoming,
-    fields: Fields,
-    destination: Sequence[Form],
-) -> None:
-    bits = len(destination)
-    gate = [fields.flag(f"{port}_uniform")] if f"{port}_uniform" in fields.bits else []
-    registers = range(machine.uniform_registers)
-    circuit.heads.append(
-        Head(
-            f"uniform.{port}",
-            circuit.current_unit,
-            [conjunction(*equals(destination, register)) for register in registers],
-            [conjunction(*gate, *equals(fields.bits[port][:bits], register)) for register in registers],
-            conjunction(token.is_kind["last"], fields.flag("wr_uni")),
-            columns,
-        )
-    )
 
 
 def _uniform_destination(
@@ -174,7 +191,7 @@ def _uniform_destination(
     """The number of the uniform register that a value goes to: `dest`, plus the lane where `dest_lane`."""
     bits = (machine.uniform_registers - 1).bit_length()
     destination = [bit.form() for bit in fields.bits["dest"][:bits]]
-    for k, lane in enumerate(state.lane_before):
+    for k, lane in enumerate(state.lane):
         destination[k] = destination[k] + circuit.both(f"dest_lane.{k}", fields.flag("dest_lane"), lane)
     return destination
 
@@ -184,8 +201,9 @@ def _route_constants(circuit: Circuit, state: State, fields: Fields, operands: O
     for name, outputs in routes:
         for bit, output in zip(fields.bits["imm"], outputs, strict=True):
             circuit.add_and(output, fields.flag(name), bit)
-    for bit, output in zip(fields.bits["imm"], operands.j, strict=False):
-        circuit.add_and(output, fields.flag("imm_to_j"), bit)
+    for name, outputs in (("imm_to_j", operands.j), ("imm_to_k", operands.k)):
+        for bit, output in zip(fields.bits["imm"], outputs, strict=False):
+            circuit.add_and(output, fields.flag(name), bit)
     circuit.neuron(fields.flag("one_to_y"), (operands.y[0], 1))
     circuit.neuron(fields.flag("ones_to_y"), *((output, 1) for output in operands.y))
     for k, bit in enumerate(state.lane):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qgpu.backends.machine.block import block_id_bits
+from qgpu.backends.machine.block import RUN_BLOCKS, block_id_bits
 from qgpu.backends.machine.description import MachineDescription
 from qgpu.backends.machine.tokens import vocabulary
 from qgpu.backends.transformer.circuit import (
@@ -24,7 +24,6 @@ from qgpu.backends.transformer.circuit import (
     conjunction,
     equals,
     exactly,
-    total,
 )
 from qgpu.backends.transformer.units.incoming import Incoming
 
@@ -41,8 +40,6 @@ class State:
         at_lane: one-hot current lane; none set after the last lane.
         lane: bits of the current lane.
         passed: for each lane, 1 where the current lane is beyond it.
-        lane_before: bits of the lane before the current one: the lane that a LAST token commits.
-        at_lane_before: the same, one-hot; none set at lane 0.
     """
 
     block: list[Channel]
@@ -52,8 +49,6 @@ class State:
     at_lane: list[Channel]
     lane: list[Channel]
     passed: list[Channel]
-    lane_before: list[Channel]
-    at_lane_before: list[Channel]
 
 
 def latch(circuit: Circuit, name: str, write: FormLike, bits: Sequence[FormLike]) -> list[Channel]:
@@ -69,9 +64,9 @@ def keep_state(circuit: Circuit, machine: MachineDescription, token: Incoming) -
     """Build the latches, the lane counter and the decoded lane and warp."""
     circuit.unit("sequencing")
     flags = token.is_kind
-    block = latch(circuit, "block", flags["start"], token.argument[: block_id_bits(machine)])
+    block = _keep_block(circuit, machine, token)
     warp_bits = max(1, (machine.warps - 1).bit_length())
-    moves = as_form(flags["start"]) + flags["warp"]
+    moves = as_form(flags["start"]) + flags["final"] + flags["warp"]
     warp = latch(
         circuit, "warp", moves, [conjunction(flags["warp"], bit) for bit in token.argument[:warp_bits]]
     )
@@ -91,6 +86,20 @@ def keep_state(circuit: Circuit, machine: MachineDescription, token: Incoming) -
     return State(block, warp, at_warp, last_warp, *_decode_lane(circuit, machine, count))
 
 
+def _keep_block(circuit: Circuit, machine: MachineDescription, token: Incoming) -> list[Channel]:
+    """The bits of the current block: the run that the last start named, and a count of FINAL tokens in it."""
+    flags, width = token.is_kind, block_id_bits(machine)
+    place_bits = (RUN_BLOCKS - 1).bit_length()
+    count = circuit.channel("run_count", RUN_BLOCKS, kind="counter")
+    unit, start = circuit.current_unit, as_form(flags["start"])
+    circuit.heads.append(
+        CounterHead("run-counter", unit, as_form(flags["final"]), start, as_form(token.run_place), count)
+    )
+    place = circuit.bus("run_place", min(width, place_bits))
+    circuit.add_function(count, RUN_BLOCKS, [(output, bit_of(i)) for i, output in enumerate(place)])
+    return place + latch(circuit, "run", start, token.argument[place_bits:width])
+
+
 def _launch_warps(circuit: Circuit, machine: MachineDescription, width: int) -> list[Channel]:
     words = vocabulary(machine)
     numbers = np.zeros(words.size, dtype=np.int64)
@@ -103,26 +112,8 @@ def _decode_lane(circuit: Circuit, machine: MachineDescription, count: Channel) 
     at_lane = circuit.bus("at_lane", lanes)
     lane = circuit.bus("lane", bits)
     passed = circuit.bus("passed", lanes)
-    lane_before = circuit.bus("lane_before", bits)
-    at_lane_before = circuit.bus("at_lane_before", lanes)
     functions = [(output, exactly(i)) for i, output in enumerate(at_lane)]
     functions += [(output, bit_of(i)) for i, output in enumerate(lane)]
     functions += [(output, at_least(i + 1)) for i, output in enumerate(passed)]
-    functions += [(output, _bit_before(i)) for i, output in enumerate(lane_before)]
-    functions += [(output, exactly(i + 1)) for i, output in enumerate(at_lane_before)]
     circuit.add_function(count, lanes, functions)
-    return at_lane, lane, passed, lane_before, at_lane_before
-
-
-def _bit_before(index: int):
-    return lambda v: (v - 1) >> index & 1 if v else 0
-
-
-def keep_any(circuit: Circuit, token: Incoming) -> tuple[Channel, Channel]:
-    """Return the flags that the completed value is not 0, and that one was since the block began."""
-    circuit.unit("sequencing")
-    nonzero = circuit.channel("value_nonzero")
-    circuit.add_function(total(token.value), 32, [(nonzero, at_least(1))])
-    start = as_form(token.is_kind["start"])
-    (any_nonzero,) = latch(circuit, "any", start + nonzero, [nonzero])
-    return nonzero, any_nonzero
+    return at_lane, lane, passed
