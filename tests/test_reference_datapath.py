@@ -18,7 +18,7 @@ def signed(value: int) -> int:
 def compute(x: int, y: int, z: int, **fields: int | str) -> int:
     """R where X, Y, Z are the ports A, B, C."""
     block = Block(a_to_x=1, b_to_y=1, c_to_z=1, **fields)  # pyright: ignore[reportArgumentType]
-    return evaluate(block, Ports(x, y, z, 0), MEMORY).value
+    return evaluate(block, Ports(a=x, b=y, c=z, e=0, accumulator=0, lane=0), MEMORY).value
 
 
 def access(a: int = 0, b: int = 0, c: int = 0, lane: int = 0, **fields: int | str) -> tuple[int, int, str]:
@@ -38,7 +38,22 @@ def test_arithmetic(x: int, y: int, z: int) -> None:
     assert compute(x, y, z, op="shr") == (x // 2**y if y < 32 else 0)
     assert compute(x, y, z, op="shr", signed=1) == signed(x) // 2 ** min(y, 99) % 2**32
     assert compute(x, y, z, op="select") == (x if z % 2 else y)
+    assert compute(x, y, z, op="shf") == (z * 2**32 + x) // 2 ** min(y, 32) % 2**32
+    assert compute(x, y, z, op="mulhi") == (x * y // 2**32 + z) % 2**32
+    assert compute(x, y, z, op="mulhi", signed=1) == (signed(x) * signed(y) // 2**32 + z) % 2**32
     assert compute(x, y, z, op="popc") == bin(x).count("1")
+    assert compute(x, y, z, op="clz") == len(f"{x:b}".rjust(32, "0").partition("1")[0])
+    assert compute(x, y, z, op="brev") == sum((x >> k & 1) << 31 - k for k in range(32))
+    assert compute(x, y, z, op="rcp") <= 2**32 // max(x, 1)
+
+
+@given(word, word, st.integers(0, 0xFFFF) | word)
+def test_prmt(x: int, y: int, z: int) -> None:
+    data = [*x.to_bytes(4, "little"), *y.to_bytes(4, "little")]
+    digits = [z >> 4 * k & 15 for k in range(4)]
+    signs = [255 * (byte > 127) for byte in data]
+    expected = bytes(signs[d - 8] if d > 7 else data[d] for d in digits)
+    assert compute(x, y, z, op="prmt").to_bytes(4, "little") == expected
 
 
 @given(word, word, word, st.integers(0, 255))
@@ -63,6 +78,11 @@ def test_relations(x: int, y: int, is_signed: bool) -> None:
     for relation, holds in ((1, p < q), (2, p == q), (3, p <= q), (4, p > q), (5, p != q), (6, p >= q)):
         fields = {"cond_lt": relation & 1, "cond_eq": relation >> 1 & 1, "cond_gt": relation >> 2}
         assert compute(x, y, 0, op="cmp", signed=int(is_signed), **fields) == holds
+        assert compute(x, y, 7, op="inc", signed=int(is_signed), **fields) == 7 + holds
+        assert compute(x, y, 0, op="dec", signed=int(is_signed), **fields) == -holds % 2**32
+        for low in (6, 7):
+            expected = low % 2 if x == y else holds
+            assert compute(x, y, low, op="lex", signed=int(is_signed), **fields) == expected
         assert compute(x, y, 0, op="pick", signed=int(is_signed), **fields) == (x if holds else y)
 
 
