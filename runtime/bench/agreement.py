@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import cast
 
 from qgpu.backends.machine.description import MachineDescription
 from qgpu.backends.machine.tokens import vocabulary
@@ -145,7 +146,7 @@ def compare(machine: MachineDescription, case: Case, sizes: dict[str, int]) -> A
     torch.set_num_threads(case.threads)
     directory = built_checkpoint(machine)
     stock = StockEngine(built_checkpoint(machine, case.dtype), case.dtype)
-    engine = make_engine(FAST_ENGINE, machine, directory)
+    engine = cast("StatefulEngine", make_engine(FAST_ENGINE, machine, directory))
     names = vocabulary(machine)
     compared = states = differences = 0
     first = wrong = ""
@@ -159,14 +160,14 @@ def compare(machine: MachineDescription, case: Case, sizes: dict[str, int]) -> A
         said = stock.prefill_argmax(tokens, case.chunk)
         seconds += time.perf_counter() - begin
         wanted = _one_by_one(engine, tokens)
-        for place in _comparable(machine, case, tokens):
-            if said[place] != wanted[place]:
+        for place, (found, proper) in enumerate(zip(said, wanted, strict=True)):
+            if found != proper:
                 differences += 1
-                pair = f"{names.name(said[place])}, the engine's is {names.name(wanted[place])}"
+                pair = f"{names.name(found)}, the engine's is {names.name(proper)}"
                 first = first or f"after token {place} of a sequence the stock model's argmax is {pair}"
         compared += len(tokens)
         if case.dtype == "float32":
-            state = _states(directory, stock, engine)
+            state = compare_states(directory, stock.recurrent_states(), engine.recurrent_states())
             states += state.heads
             wrong = wrong or _wrong(state, case)
             for head, off in state.differing.items():
@@ -177,19 +178,6 @@ def compare(machine: MachineDescription, case: Case, sizes: dict[str, int]) -> A
 def _one_by_one(engine: Engine, tokens: Sequence[int]) -> list[int]:
     engine.begin()
     return [engine.feed((token,)) for token in tokens]
-
-
-def _comparable(machine: MachineDescription, case: Case, tokens: Sequence[int]) -> list[int]:
-    """The places at which argmaxes are compared: in float32 all."""
-    if case.dtype == "float32":
-        return list(range(len(tokens)))
-    reference = Machine(machine)
-    return [place for place, token in enumerate(tokens) if reference.step(token) is not None]
-
-
-def _states(directory, stock: StatefulEngine, engine: Engine) -> StateDifference:
-    assert hasattr(engine, "recurrent_states")
-    return compare_states(directory, stock.recurrent_states(), engine.recurrent_states())  # pyright: ignore
 
 
 def _wrong(state: StateDifference, case: Case) -> str:

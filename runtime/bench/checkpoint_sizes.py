@@ -44,5 +44,11 @@ def checkpoint_sizes(directory: str | os.PathLike[str]) -> CheckpointSizes:
             tensor = file.get_tensor(name)
             numbers += tensor.size
             nonzeros += int(np.count_nonzero(tensor))
-    sizes = (config[name] for name in ("num_hidden_layers", "hidden_size", "vocab_size"))
-    return CheckpointSizes(*sizes, numbers, nonzeros, path.stat().st_size)
+    return CheckpointSizes(
+        layers=config["num_hidden_layers"],
+        hidden=config["hidden_size"],
+        vocabulary=config["vocab_size"],
+        numbers=numbers,
+        nonzeros=nonzeros,
+        bytes=path.stat().st_size,
+    )
