@@ -168,9 +168,10 @@ LARGE = MachineDescription(
     register_words=MAX_REGISTER_WORDS,
     uniform_registers=128,
     accumulator_rows=512,
-    predicates=11,
+    predicates=15,
     rom_blocks=4096,
     memory_words=MAX_MEMORY_WORDS,
+    payload_bits=16,
 )
 """As much of everything as the formats of blocks, descriptors and tokens have room for.
 

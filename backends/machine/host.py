@@ -269,22 +269,25 @@ def _uniform_values(
         if preload.uniform is None:
             continue
         if preload.name.startswith("limit."):
-            value = _limit(preload.name, kernel.parameters, arguments)
+            value = _limit(preload.name, preload.name[6:], kernel.parameters, arguments)
+        elif preload.name.startswith("room."):
+            limit = _limit(preload.name, preload.name[7:], kernel.parameters, arguments)
+            value = min(limit, 1 << 30) - block["xyz".index(preload.name[5])]
         else:
             value = launch_value(preload.name, grid, block, layout.shared, layout.local, layout.memory)
         values[preload.uniform] = value & 0xFFFFFFFF
     return values
 
 
-def _limit(name: str, parameters: Sequence[Parameter], arguments: Sequence[int | bytes]) -> int:
-    """The value of a preload `limit.SM:P`: the low word of scalar P plus M, within 0 and the largest int.
+def _limit(name: str, detail: str, parameters: Sequence[Parameter], arguments: Sequence[int | bytes]) -> int:
+    """What the detail `SM:P` of a preload's name says: the low word of scalar P plus M, within 0 and INT_MAX.
 
     The word is signed where S is `s`, unsigned where it is `u`.
 
     Raises:
         LaunchError: there is no such scalar.
     """
-    kind, _, number = name.removeprefix("limit.").partition(":")
+    kind, _, number = detail.partition(":")
     known = kind[:1] in ("s", "u") and kind[1:].isdecimal() and number.isdecimal()
     argument = arguments[int(number)] if known and int(number) < len(arguments) else b""
     if isinstance(argument, bytes):

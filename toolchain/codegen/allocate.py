@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from qgpu.backends.machine.description import MachineDescription
-from qgpu.toolchain.codegen.bounds import choose_bound
 from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.interference import FIRST, Interference, coloured
 from qgpu.toolchain.codegen.limits import Limits
@@ -53,7 +52,6 @@ def allocate(tiles: list[Tile], lowered: Lowered, limits: Limits) -> Allocation:
     reserves = dict(_RESERVES)
     remove_dead_writes(tiles)
     splice(tiles, _with_one_destination)
-    choose_bound(tiles, lowered)
     while True:
         liveness = remove_dead_writes(tiles)
         graph = Interference(tiles, liveness)

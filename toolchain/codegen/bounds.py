@@ -1,85 +1,223 @@
-"""Bounds: a condition that all threads up to some number fulfil, as one number instead of a bit a thread.
+"""Bounds: conditions that the first threads of a thread block fulfil, as one number instead of a bit a thread.
 
-In a thread block of one dimension the threads with i < n, where i is the thread's index and n is the thread
-block's, are the first n - base, base being the index of the first thread. One scalar block writes that to the
-bound of predicate 1; in other thread blocks a block over all lanes compares. The host gives n clamped to what an
-index may be, so that the difference is exact.
+Predicate 1 holds in threads below its bound. Two kinds of conditions are written so, the busiest of a kernel:
+
+- i < n, where i is the thread's index along x and n is the same in all threads. In a thread block of one dimension
+  the threads that fulfil it are the first n - base, base being the index of the first thread. One scalar block
+  writes that to the bound; in other thread blocks a block over all lanes compares.
+- i < n along any axis, or two of these in a row. The grid loop counts how much room is left along an axis beyond
+  the thread block's end. Where none of it is negative, all threads fulfil the condition, and the bound is beyond
+  them all; else it is 0, and blocks over all lanes compare.
+
+The host gives n clamped to what an index may be, so that differences are exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
-from qgpu.ir import IntType
 from qgpu.toolchain.codegen.environment import Lowered
-from qgpu.toolchain.codegen.nodes import EQUAL, LESS, Arg, Expression, move, signed, word
-from qgpu.toolchain.codegen.registers import Register
+from qgpu.toolchain.codegen.nodes import (
+    EQUAL,
+    LESS,
+    LUT_X,
+    LUT_Y,
+    LUT_Z,
+    Arg,
+    Expression,
+    Operand,
+    move,
+    signed,
+    word,
+)
+from qgpu.toolchain.codegen.registers import GuardLiteral, Register
 from qgpu.toolchain.codegen.routing import mirrored
-from qgpu.toolchain.codegen.splicing import weights
+from qgpu.toolchain.codegen.splicing import sources_of, weights
 from qgpu.toolchain.codegen.tiles import Tile, routed
 
 _MOST = (1 << 31) - 1
 """No thread's index is as large: see LAUNCH in `ir/core/limits.py`."""
 
+_SIGN = 1 << 31
+
+_EVERYONE = 1024
+"""A bound that lies beyond all threads of any thread block, and takes one token."""
+
 _INCLUSIVE = {LESS: 0, LESS | EQUAL: 1}
 """What is added to a limit, by the relation of the index to it."""
 
+_AXES = 2
+"""Axes that one block compares at most."""
 
-def choose_bound(tiles: Sequence[Tile], lowered: Lowered) -> None:
-    """Give the busiest condition that is a bound predicate 1, and its tile another for flat thread blocks.
 
-    No other tile writes that predicate, and no other condition shares it: in a flat thread block its stored bits
-    stay 0.
+@dataclass(frozen=True)
+class Room:
+    """What is left along an axis beyond the end of a thread block.
+
+    Attributes:
+        axis: of the grid.
+        left: the register that holds it.
+        start: the register that holds what it is for the first thread block.
     """
-    writers: dict[Register, list[Tile]] = {}
-    for tile in tiles:
-        if tile.predicate is not None:
-            writers.setdefault(tile.predicate, []).append(tile)
-    busy, chosen = 0, None
-    for tile, weight in weights(tiles).items():
-        alone = tile.predicate is not None and writers[tile.predicate] == [tile] and not tile.guard
-        if weight > busy and alone and not (tile.data or tile.touches_memory or tile.everyone):
-            bound = _bound(tile.routing.expression, lowered)
-            if bound is not None:
-                busy, chosen = weight, (tile, bound)
-    if chosen is not None:
-        tile, bound = chosen
-        assert tile.predicate is not None
-        tile.predicate.pinned = True
-        tile.flat = Tile(routed(bound), scalar=True, predicate=tile.predicate, bound=True, loc=tile.loc)
+
+    axis: str
+    left: Register
+    start: Register
 
 
-def _bound(comparison: Expression, lowered: Lowered) -> Expression | None:
-    """How many threads fulfil a comparison, counted in scalar registers, if the first ones do."""
-    if comparison.op != "cmp":
+@dataclass(frozen=True)
+class _Comparison:
+    """The index along an axis, or in the thread block, is less than a number of the thread block's plus `more`."""
+
+    index: str
+    number: Operand
+    signed: bool
+    more: int
+
+
+@dataclass
+class _Steps:
+    """The tiles that compute a condition, each in the lanes that the one before has left, and what they compare."""
+
+    tiles: list[Tile]
+    comparisons: list[_Comparison] = field(default_factory=list)
+
+
+def choose_bound(tiles: list[Tile], lowered: Lowered) -> list[Room]:
+    """Let the busiest condition that can be one be a bound; returns what the grid loop has to count for it.
+
+    No other condition shares its predicate: in thread blocks that have a bound its stored bits stay 0.
+    """
+    read = {register for tile in tiles for register in tile.routing.registers}
+    frequency = weights(tiles)
+    sources = sources_of(tiles)
+    found = [steps for tile in tiles for steps in _conditions(tile, tiles, read, sources)]
+    for steps in sorted(found, key=lambda steps: -frequency[steps.tiles[0]]):
+        first = steps.tiles[0]
+        count = _count(steps, lowered)
+        if count is not None:
+            first.flat = _bound(first, count)
+            return []
+        rooms = _rooms(steps, lowered)
+        if rooms:
+            _compare_at_once(steps, tiles, rooms)
+            return rooms
+    return []
+
+
+def _conditions(
+    first: Tile, tiles: Sequence[Tile], read: set[Register], sources: Mapping[Tile, list[Tile]]
+) -> Iterator[_Steps]:
+    """The steps that begin with a tile over all lanes, if they alone write their predicate."""
+    if first.predicate is None or first.guard or first.everyone or first.scalar:
+        return
+    steps, tile = _Steps([]), first
+    own = (GuardLiteral(first.predicate, True),)
+    while tile is not None and tile.predicate is first.predicate and tile.guard == (own if steps.tiles else ()):
+        comparison = _comparison(tile.routing.expression)
+        if comparison is None or tile.data in read or tile.touches_memory:
+            return
+        steps.tiles.append(tile)
+        steps.comparisons.append(comparison)
+        if tile.taken is not None or tile.next is None:
+            break
+        tile = tile.next
+    writers = [tile for tile in tiles if tile.predicate is first.predicate]
+    if writers == steps.tiles and all(sources[tile] == [before] for before, tile in pairwise(steps.tiles)):
+        yield steps
+
+
+def _comparison(expression: Expression) -> _Comparison | None:
+    x, y, relation = expression.x, expression.y, expression.relation
+    if expression.op != "cmp":
         return None
-    x, y, relation = comparison.x, comparison.y, comparison.relation
     if _index(y):
         x, y, relation = y, x, mirrored(relation)
-    index, more = _index(x), _INCLUSIVE.get(relation)
-    if not index or more is None:
+    if not _index(x) or relation not in _INCLUSIVE:
         return None
-    if index == "tid.x" and comparison.signed and more == 0 and isinstance(y, Register):
-        return move(y) if y.kind == "uniform" else None
-    limit = _limit(y, comparison.signed, more, lowered)
-    if limit is None or index == "tid.x":
+    return _Comparison(_index(x), y, expression.signed, _INCLUSIVE[relation])
+
+
+def _index(operand: Operand) -> str:
+    """The name of the special register that counts threads which an operand is, or nothing."""
+    name = operand.preload if isinstance(operand, Register) else ""
+    return name if name.startswith("index.") or name == "tid.x" else ""
+
+
+# Thread blocks of one dimension
+
+
+def _count(steps: _Steps, lowered: Lowered) -> Expression | None:
+    """How many threads of a thread block of one dimension fulfil a condition, if they are the first ones."""
+    if len(steps.comparisons) > 1 or steps.comparisons[0].index not in ("index.x", "tid.x"):
+        return None
+    (comparison,) = steps.comparisons
+    number, inside = comparison.number, comparison.index == "tid.x"
+    if inside and comparison.signed and not comparison.more and isinstance(number, Register):
+        return move(number) if number.kind == "uniform" else None
+    limit = _limit(comparison, lowered)
+    if limit is None or inside:
         return limit if limit is None else move(limit)
     return Expression("mad", lowered.special("ctaid.x"), lowered.special("-ntid.x"), limit)
 
 
-def _index(operand: object) -> str:
-    """The name of the special register that counts threads which an operand is, or nothing."""
-    name = operand.preload if isinstance(operand, Register) else ""
-    return name if name in ("index.x", "tid.x") else ""
+def _limit(comparison: _Comparison, lowered: Lowered) -> Arg | None:
+    """The number of a comparison with what is added, within what an index can be."""
+    if isinstance(comparison.number, int):
+        number = signed(comparison.number) if comparison.signed else comparison.number
+        return word(max(0, min(number + comparison.more, _MOST)))
+    name = lowered.clamped(comparison.number, comparison.signed, comparison.more)
+    return lowered.special(f"limit.{name}") if name else None
 
 
-def _limit(operand: object, is_signed: bool, more: int, lowered: Lowered) -> Arg | None:
-    """A number, or a parameter's register, plus `more`, within what an index can be."""
-    if isinstance(operand, int):
-        number = signed(operand) if is_signed else operand
-        return word(max(0, min(number + more, _MOST)))
-    for index, register in lowered.parameters.items():
-        type_ = lowered.function.args[index].type
-        if register is operand and isinstance(type_, IntType) and type_.width <= 32:
-            return lowered.special(f"limit.{'su'[not is_signed]}{more}:{index}")
-    return None
+def _bound(tile: Tile, count: Expression) -> Tile:
+    assert tile.predicate is not None
+    tile.predicate.pinned = True
+    return Tile(routed(count), scalar=True, predicate=tile.predicate, bound=True, loc=tile.loc)
+
+
+# Thread blocks that lie inside as a whole
+
+
+def _rooms(steps: _Steps, lowered: Lowered) -> list[Room]:
+    """The rooms that tell whether all threads fulfil a condition; none if they cannot."""
+    found = [_room(comparison, lowered) for comparison in steps.comparisons[: _AXES + 1]]
+    rooms = [room for room in dict.fromkeys(found) if room is not None]
+    return rooms if None not in found and len(rooms) <= _AXES else []
+
+
+def _room(comparison: _Comparison, lowered: Lowered) -> Room | None:
+    """The room that a comparison leaves beyond a thread block: the limit, less the index of its end."""
+    if not comparison.index.startswith("index."):
+        return None
+    axis = comparison.index[-1]
+    name = lowered.clamped(comparison.number, comparison.signed, comparison.more)
+    if not name:
+        return None
+    start = lowered.special(f"room.{axis}.{name}")
+    key = f"left.{axis}.{name}"
+    left = lowered.specials.setdefault(
+        key, Register("uniform", key, pinned=True, preload=start.preload)
+    )
+    return Room(axis, left, start)
+
+
+def _compare_at_once(steps: _Steps, tiles: list[Tile], rooms: Sequence[Room]) -> None:
+    """Put a scalar comparison before a condition's tiles, which run where it says that there is no room."""
+    first, last = steps.tiles[0], steps.tiles[-1]
+    body = last.taken or last.next
+    everyone, nobody = _bound(first, move(_EVERYONE)), _bound(first, move(0))
+    every_lane = replace(first)
+    test = routed(_negative([room.left for room in rooms]))
+    vars(first).update(vars(Tile(test, scalar=True, loc=first.loc, root=first.root)))
+    first.next, first.taken, everyone.next, nobody.next = everyone, nobody, body, every_lane
+    position = tiles.index(first)
+    tiles[position : position + 1] = [first, everyone, nobody, every_lane]
+
+
+def _negative(registers: Sequence[Register]) -> Expression:
+    """An expression that is not 0 where one of up to two registers is negative."""
+    x, y = (*registers, 0)[:2]
+    return Expression("lop3", x, y, _SIGN, lut=(LUT_X | LUT_Y) & LUT_Z)

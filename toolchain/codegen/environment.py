@@ -57,6 +57,14 @@ class Lowered:
                 low.partner = Register("uniform", f"{argument.name}.high", pinned=True, partner=low)
         return self.parameters[index]
 
+    def clamped(self, operand: object, is_signed: bool, more: int = 0) -> str:
+        """How preloads name a word plus `more`, clamped to what an index can be, if it is a parameter; or nothing."""
+        for index, register in self.parameters.items():
+            type_ = self.function.args[index].type
+            if register is operand and isinstance(type_, IntType) and type_.width <= 32:
+                return f"{'su'[not is_signed]}{more}:{index}"
+        return ""
+
     def is_signed(self, index: int) -> bool:
         """Whether the host extends the sign of a parameter narrower than a word: the kernel does so."""
         users = self.function.args[index].users

@@ -6,10 +6,11 @@ scalar block whether that was the last one; if not, it counts ctaid on, x first,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from qgpu.toolchain.codegen.arithmetic import total
+from qgpu.toolchain.codegen.bounds import Room, choose_bound
 from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.nodes import GREATER, LESS, Expression, move, word
 from qgpu.toolchain.codegen.regions import Region
@@ -35,7 +36,8 @@ class Linker:
         """All tiles, the entry first."""
         body = [tile for region in self.lowered.regions for tile in self._region_tiles(region)]
         entry = self._entry(self.lowered.regions[0])
-        loop = grid_loop(entry, self.lowered, _preloaded(body))
+        rooms = choose_bound(body, self.lowered)
+        loop = grid_loop(entry, self.lowered, _preloaded(body), rooms)
         tiles = [*body, *loop]
         for tile in tiles:
             tile.next = loop[0] if tile.next is self.end else tile.next
@@ -77,11 +79,13 @@ def _preloaded(tiles: Iterable[Tile]) -> set[str]:
     return {register.preload for tile in tiles for register in tile.routing.registers if register.preload}
 
 
-def grid_loop(entry: Tile, lowered: Lowered, read: set[str]) -> list[Tile]:
+def grid_loop(
+    entry: Tile, lowered: Lowered, read: set[str], rooms: Sequence[Room] = ()
+) -> list[Tile]:
     """The tiles after the kernel's end: the first is where the kernel goes, the last goes back to the entry.
 
     `nctaid.total` counts the thread blocks that are left. Of ctaid, the axes up to the last one that the
-    kernel reads are counted; `index.x` (ctaid * ntid + tid) is moved along.
+    kernel reads are counted; `index.x` (ctaid * ntid + tid) is moved along, and `rooms` are counted down.
     """
     left = lowered.special("nctaid.total")
     last = Tile(routed(total(left, word(-1))), scalar=True, data=left, ends_thread_block=True)
@@ -90,18 +94,23 @@ def grid_loop(entry: Tile, lowered: Lowered, read: set[str]) -> list[Tile]:
     tiles: list[Tile] = []
     following = entry
     for axis in reversed(axes):
-        counting = _count(axis, lowered, f"index.{axis}" in read, entry, following)
+        own = [room for room in rooms if room.axis == axis]
+        counting = _count(axis, lowered, f"index.{axis}" in read, own, entry, following)
         tiles = [*counting, *tiles]
         following = counting[0]
     last.taken = following
     return [last, *tiles]
 
 
-def _count(axis: str, lowered: Lowered, indexed: bool, again: Tile, following: Tile) -> list[Tile]:
+def _count(
+    axis: str, lowered: Lowered, indexed: bool, rooms: Sequence[Room], again: Tile, following: Tile
+) -> list[Tile]:
     """Count one axis on: to `again`, or where the axis begins anew, to the next axis at `following`."""
     counter, size = lowered.special(f"ctaid.{axis}"), lowered.special(f"ntid.{axis}")
     count = Tile(routed(total(counter, 1)), scalar=True, data=counter)
     forth = [_moved(axis, lowered, size)] if indexed else []
+    back_by = lowered.special(f"-ntid.{axis}") if rooms else 0
+    forth += [Tile(routed(total(room.left, back_by)), scalar=True, data=room.left) for room in rooms]
     _chain(forth, again)
     again = forth[0] if forth else again
     if axis == "z":
@@ -114,6 +123,7 @@ def _count(axis: str, lowered: Lowered, indexed: bool, again: Tile, following: T
         length = Register("uniform", f"length.{axis}")
         expression = Expression("mad", lowered.special(f"-nctaid.{axis}"), size, size)
         back += [Tile(routed(expression), scalar=True, data=length), _moved(axis, lowered, length)]
+    back += [Tile(routed(move(room.start)), scalar=True, data=room.left) for room in rooms]
     _chain([count, test, *back], following)
     return [count, test, *back, *forth]
 

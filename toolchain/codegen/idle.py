@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from qgpu.toolchain.codegen.loops import sources_of
 from qgpu.toolchain.codegen.registers import GuardLiteral
+from qgpu.toolchain.codegen.splicing import sources_of
 from qgpu.toolchain.codegen.tiles import Tile
 
 
@@ -59,6 +59,10 @@ def _is_harmless(tile: Tile) -> bool:
 
 def _brings_lanes(source: Tile, tile: Tile) -> bool:
     """Whether a way to a tile is taken only where there are lanes for it."""
+    if source.bound and source.next is tile and source.routing.expression.moved not in (None, 0):
+        return isinstance(source.routing.expression.moved, int) and tile.guard == (
+            GuardLiteral(source.predicate, True),  # pyright: ignore[reportArgumentType]
+        )
     lanes = _voters(source)
     return source.taken is tile and source.next is not tile and lanes is not None and set(tile.guard) <= lanes
 

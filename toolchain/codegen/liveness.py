@@ -26,6 +26,9 @@ EVERY: Lanes = 0
 _MANY = 12
 """A register live for more sets of lanes than this is taken to be live for all."""
 
+_LONG = 1500
+"""In a program of more tiles, which would take minutes, a quarter of these are many."""
+
 
 @dataclass(eq=False, slots=True)
 class _Step:
@@ -62,6 +65,7 @@ class Liveness:
         guards = dict.fromkeys(literal.register for tile in tiles for literal in tile.guard)
         self._numbers = {register: number for number, register in enumerate(guards)}
         self.after: dict[Tile, Live] = {tile: {} for tile in tiles}
+        self._many = _MANY if len(tiles) <= _LONG else _MANY // 4
         self._find(tiles, {register for tile in tiles for register in read(tile)})
 
     def update(self, tiles: Sequence[Tile], changed: set[Register]) -> None:
@@ -91,7 +95,7 @@ class Liveness:
         for step in self._steps.values():
             for register, lanes in self._reads(step):
                 if register in registers and not register.pinned:
-                    _follow(register, step, lanes, register in single)
+                    _follow(register, step, lanes, register in single, self._many)
 
     def reached(self, tile: Tile) -> Iterator[Register]:
         """The registers that are live after a tile for lanes that a write of it reaches."""
@@ -149,7 +153,7 @@ def _all_of(literals: Iterable[Lanes]) -> Lanes:
     return lanes
 
 
-def _follow(register: Register, reader: _Step, lanes: Lanes, single: bool) -> None:
+def _follow(register: Register, reader: _Step, lanes: Lanes, single: bool, many: int) -> None:
     pending = [(reader, lanes)]
     while pending:
         step, wanted = pending.pop()
@@ -159,7 +163,7 @@ def _follow(register: Register, reader: _Step, lanes: Lanes, single: bool) -> No
             known = previous.after.get(register)
             if known is None:
                 previous.after[register] = [wanted]
-            elif not _added(known, wanted):
+            elif not _added(known, wanted, many):
                 continue
             tile = previous.tile
             if register is not tile.data and register is not tile.predicate:
@@ -171,12 +175,12 @@ def _follow(register: Register, reader: _Step, lanes: Lanes, single: bool) -> No
                 pending += [(previous, lanes) for lanes in rest]
 
 
-def _added(known: list[Lanes], lanes: Lanes) -> bool:
+def _added(known: list[Lanes], lanes: Lanes, many: int) -> bool:
     """Add lanes to a union; returns whether it has grown."""
     for member in known:
         if member & lanes == member:
             return False
-    if len(known) >= _MANY:
+    if len(known) >= many:
         known[:] = [EVERY]
     else:
         known[:] = [member for member in known if member & lanes != lanes] + [lanes]

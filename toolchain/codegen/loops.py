@@ -12,9 +12,10 @@ blocks that save the same and leave the loop.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from qgpu.toolchain.codegen.registers import GuardLiteral, Register
+from qgpu.toolchain.codegen.splicing import Place, signature, sources_of
 from qgpu.toolchain.codegen.tiles import Tile
 
 
@@ -45,11 +46,11 @@ class _End:
         return self.branch.predicate
 
 
-def shorten_loops(tiles: list[Tile]) -> None:
+def shorten_loops(tiles: list[Tile], place: Place) -> None:
     """Rewrite the ends of loops, in place; tiles have their registers' numbers already."""
+    sources = sources_of(tiles)
     for branch in list(tiles):
-        sources = sources_of(tiles)
-        end = _end(branch, sources)
+        end = _end(branch, sources, place)
         if end is None or _is_read_from(end.after, end.stay, frozenset(branch.guard)):
             continue
         if not end.saving:
@@ -58,15 +59,7 @@ def shorten_loops(tiles: list[Tile]) -> None:
             end.branch.taken, end.branch.next = None, end.saving[0]
             end.saving[0].idle, end.header.idle = end.header, end.after
         remove_unreachable(tiles)
-
-
-def sources_of(tiles: Sequence[Tile]) -> dict[Tile, list[Tile]]:
-    """The tiles that lead to each tile; one may be there twice."""
-    sources: dict[Tile, list[Tile]] = {tile: [] for tile in tiles}
-    for tile in tiles:
-        for following in tile.successors:
-            sources[following].append(tile)
-    return sources
+        sources = sources_of(tiles)
 
 
 def remove_unreachable(tiles: list[Tile]) -> None:
@@ -79,7 +72,7 @@ def remove_unreachable(tiles: list[Tile]) -> None:
     tiles[:] = [tile for tile in tiles if tile in reached]
 
 
-def _end(branch: Tile, sources: dict[Tile, list[Tile]]) -> _End | None:
+def _end(branch: Tile, sources: dict[Tile, list[Tile]], place: Place) -> _End | None:
     if branch.taken is None or branch.next is None or branch.scalar or branch.predicate is None:
         return None
     way = _way(branch.taken, branch, sources)
@@ -94,7 +87,7 @@ def _end(branch: Tile, sources: dict[Tile, list[Tile]]) -> _End | None:
         return None
     saving = way[:-1]
     leaving = _way(branch.next, branch, sources)[: len(saving)]
-    if len(leaving) < len(saving) or not all(map(_are_alike, saving, leaving)):
+    if [signature(tile, place) for tile in saving] != [signature(tile, place) for tile in leaving]:
         return None
     after = leaving[-1].next if leaving else branch.next
     if after is None:
@@ -112,21 +105,6 @@ def _way(first: Tile, source: Tile, sources: dict[Tile, list[Tile]]) -> list[Til
             return way
         source, tile = tile, tile.next
     return way
-
-
-def _are_alike(a: Tile, b: Tile) -> bool:
-    same = (a.routing, a.access, a.second, a.guard, a.data, a.predicate, a.stores, a.stores_second, a.trap)
-    return same == (
-        b.routing,
-        b.access,
-        b.second,
-        b.guard,
-        b.data,
-        b.predicate,
-        b.stores,
-        b.stores_second,
-        b.trap,
-    )
 
 
 def _is_read_from(first: Tile, predicate: Register, lanes: frozenset[GuardLiteral]) -> bool:

@@ -6,11 +6,13 @@ from qgpu.backends.machine.description import MachineDescription
 from qgpu.backends.machine.program import Kernel, Program
 from qgpu.ir import Function, Module
 from qgpu.toolchain.codegen.allocate import Allocation, allocate, misfits
+from qgpu.toolchain.codegen.comparisons import join_tests
 from qgpu.toolchain.codegen.conditions import orient_conditions, test_differences
 from qgpu.toolchain.codegen.emission import emit_kernel
 from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.flow import Linker
 from qgpu.toolchain.codegen.guards import shorten_guards
+from qgpu.toolchain.codegen.hoisting import hoist_common
 from qgpu.toolchain.codegen.idle import pass_over_idle
 from qgpu.toolchain.codegen.layout import laid_out
 from qgpu.toolchain.codegen.limits import Limits, limits_of
@@ -45,11 +47,13 @@ def generate_kernel(
     lowered = lower(function)
     test_differences(lowered)
     orient_conditions(lowered)
+    join_tests(lowered)
     shorten_guards(lowered)
     sink_operations(lowered)
     limits = limits_of(machine, int(function.attrs.get("max_threads", 0)), max_registers)
     tiles, allocation = _allocated(lowered, machine, limits)
-    shorten_loops(tiles)
+    shorten_loops(tiles, allocation.place)
+    hoist_common(tiles, allocation.place)
     pass_over_idle(tiles)
     return emit_kernel(lowered, laid_out(tiles), allocation, machine)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -76,7 +76,7 @@ def weights(tiles: Sequence[Tile]) -> dict[Tile, int]:
     begins, ends = Counter[int](), Counter[int]()
     for index, tile in enumerate(tiles):
         for target in tile.successors:
-            if position[target] <= index:
+            if position.get(target, len(tiles)) <= index:
                 begins[position[target]] += 1
                 ends[index] += 1
     found: dict[Tile, int] = {}
@@ -86,6 +86,41 @@ def weights(tiles: Sequence[Tile]) -> dict[Tile, int]:
         found[tile] = _LOOP_WEIGHT ** min(depth, 4)
         depth -= ends[index]
     return found
+
+
+Place = Callable[[Register], Hashable]
+"""What registers have in common that are one: their kind and number."""
+
+
+def signature(tile: Tile, place: Place) -> Hashable:
+    """What a tile does, but for where control goes then; equal for tiles that do the same."""
+
+    def placed(value: object) -> object:
+        return place(value) if isinstance(value, Register) else value
+
+    def where(access: Access | None) -> Hashable:
+        if access is None:
+            return None
+        terms = tuple((placed(term.value), term.scale, term.unsigned) for term in access.terms)
+        return placed(access.descriptor), terms, access.displacement, access.width, access.sign
+
+    routing, expression = tile.routing, tile.routing.expression
+    operation = expression.op, expression.lut, expression.relation, expression.signed
+    ports = tuple(sorted((port, placed(value)) for port, value in routing.ports.items()))
+    guard = frozenset((place(literal.register), literal.polarity) for literal in tile.guard)
+    results = placed(tile.data), placed(tile.predicate), tile.stores, tile.stores_second
+    kind = tile.scalar, tile.bound, tile.everyone, tile.trap, tile.message
+    flags = frozenset(routing.flags)
+    return operation, ports, flags, where(tile.access), where(tile.second), guard, results, kind
+
+
+def sources_of(tiles: Iterable[Tile]) -> dict[Tile, list[Tile]]:
+    """The tiles that lead to each tile; one is there twice that leads to it in two ways."""
+    sources: dict[Tile, list[Tile]] = {tile: [] for tile in tiles}
+    for tile in list(sources):
+        for following in tile.successors:
+            sources.setdefault(following, []).append(tile)
+    return sources
 
 
 def leaders(tiles: Iterable[Tile]) -> set[Tile]:
