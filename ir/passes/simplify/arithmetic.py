@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.values import Constant, Value
+from qgpu.ir.passes.simplify.fields import join_shifts
 from qgpu.ir.passes.simplify.known_bits import possible_ones
 from qgpu.ir.passes.simplify.rules import Rule, before, is_all_ones, is_op, is_zero, like, number, width
 
@@ -16,7 +17,7 @@ def simplify_add(add: Instruction) -> Value | None:
         negated = is_op(y, "sub")
         if negated and is_zero(negated.operands[0]):
             return before(add).emit("sub", x, negated.operands[1])
-    return reassociate(add)
+    return reassociate(add) or join_shifts(add)
 
 
 def reassociate(outer: Instruction) -> Value | None:

@@ -91,6 +91,26 @@ def _moved_alike(prmt: Instruction, selectors: int) -> Value | None:
     return builder.emit("shl" if distance > 0 else "lshr", value, like(value, 8 * abs(distance)))
 
 
+def join_shifts(joined: Instruction) -> Value | None:
+    """A word shifted up beside one shifted down by what is left of 32 is a word of the pair."""
+    for up, down in (joined.operands, joined.operands[::-1]) if joined.type is I32 else ():
+        places, low = _places_up(up), is_op(down, "lshr")
+        if places and low and number(low.operands[1]) == 32 - places:
+            assert isinstance(up, Instruction)
+            amount = Constant(I32, 32 - places)
+            return before(joined).emit("shf", low.operands[0], up.operands[0], amount)
+    return None
+
+
+def _places_up(value: Value) -> int:
+    """By how many places a shift to the left, or a product, moves its first operand; else 0."""
+    shift, product = is_op(value, "shl"), is_op(value, "mul")
+    if shift:
+        return number(shift.operands[1]) or 0
+    factor = number(product.operands[1]) if product else None
+    return factor.bit_length() - 1 if factor and factor.bit_count() == 1 else 0
+
+
 def simplify_shf(shf: Instruction) -> Value | None:
     """One of the words, where the amount is 0 or 32, or the shift of one where the other is 0."""
     low, high, amount = shf.operands

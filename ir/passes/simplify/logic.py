@@ -7,6 +7,7 @@ from qgpu.ir.core.opcodes import INVERSE_PREDICATE
 from qgpu.ir.core.types import I1, I32, I64, IntType
 from qgpu.ir.core.values import FALSE, TRUE, Constant, Value
 from qgpu.ir.passes.simplify.arithmetic import reassociate
+from qgpu.ir.passes.simplify.fields import join_shifts
 from qgpu.ir.passes.simplify.known_bits import possible_ones
 from qgpu.ir.passes.simplify.rules import Rule, before, is_all_ones, is_op, is_zero, like, number
 
@@ -26,7 +27,7 @@ def simplify_or(or_: Instruction) -> Value | None:
     a, b = or_.operands
     if a is b or is_zero(b):
         return a
-    return b if is_all_ones(b) else reassociate(or_) or join_words(or_)
+    return b if is_all_ones(b) else reassociate(or_) or join_words(or_) or join_shifts(or_)
 
 
 def join_words(or_: Instruction) -> Value | None:
@@ -47,7 +48,7 @@ def simplify_xor(xor: Instruction) -> Value | None:
         return like(a, 0)
     if is_zero(b):
         return a
-    return before(xor).emit("not", a) if is_all_ones(b) else reassociate(xor)
+    return before(xor).emit("not", a) if is_all_ones(b) else reassociate(xor) or join_shifts(xor)
 
 
 def simplify_not(not_: Instruction) -> Value | None:

@@ -83,55 +83,61 @@ def split_shift(emit: Emitter, shift: Instruction) -> Value:
 
 
 def shifted_left(emit: Emitter, value: Words, places: int) -> Value:
-    low, high = value
+    low = value[0]
     if places >= 32:
         return emit.pack(0, emit.shl(low, places - 32))
-    crossing = emit.lshr(low, 32 - places)
-    return emit.pack(emit.shl(low, places), emit.add(emit.shl(high, places), crossing))
+    return emit.pack(emit.shl(low, places), _between(emit, value, 32 - places))
 
 
 def shifted_right(emit: Emitter, value: Words, places: int) -> Value:
-    low, high = value
+    high = value[1]
     if places >= 32:
         return emit.pack(emit.lshr(high, places - 32), 0)
-    crossing = emit.shl(high, 32 - places)
-    return emit.pack(emit.add(crossing, emit.lshr(low, places)), emit.lshr(high, places))
+    return emit.pack(_between(emit, value, places), emit.lshr(high, places))
 
 
 def shifted_right_signed(emit: Emitter, value: Words, places: int) -> Value:
-    low, high = value
+    high = value[1]
     if places >= 32:
         return emit.pack(emit.ashr(high, places - 32), emit.ashr(high, 31))
-    crossing = emit.shl(high, 32 - places)
-    return emit.pack(emit.add(crossing, emit.lshr(low, places)), emit.ashr(high, places))
+    return emit.pack(_between(emit, value, places), emit.ashr(high, places))
+
+
+def _between(emit: Emitter, value: Words, places: int) -> Value:
+    """The word from a place on: one of both, a shift of one where the other is 0, or part of each."""
+    low, high = value
+    if places in (0, 32):
+        return high if places else low
+    if number(high) == 0:
+        return emit.lshr(low, places)
+    return emit.shl(high, 32 - places) if number(low) == 0 else emit.op("shf", low, high, places)
 
 
 def _left_by(emit: Emitter, value: Words, places: Value) -> Value:
-    """The high word takes the low one, right by 32 - n or left by n - 32: the other is by 32 or more."""
+    """The high word takes what the low one loses up to 32 places, and goes on from there."""
     low, high = value
-    beside = emit.lshr(low, emit.sub(constant(I32, 32), places))
-    beyond = emit.shl(low, emit.add(places, -32))
-    return emit.pack(
-        emit.shl(low, places), emit.lop3(0xF0 | 0xCC | 0xAA, emit.shl(high, places), beside, beyond)
-    )
+    near = emit.sub(constant(I32, 32), emit.op("umin", places, 32))
+    moved = emit.op("shf", low, high, near)
+    return emit.pack(emit.shl(low, places), emit.shl(moved, _beyond(emit, places)))
 
 
 def _right_by(emit: Emitter, value: Words, places: Value) -> Value:
     low, high = value
-    beside = emit.shl(high, emit.sub(constant(I32, 32), places))
-    beyond = emit.lshr(high, emit.add(places, -32))
-    return emit.pack(
-        emit.lop3(0xF0 | 0xCC | 0xAA, emit.lshr(low, places), beside, beyond), emit.lshr(high, places)
-    )
+    moved = emit.op("shf", low, high, places)
+    return emit.pack(emit.lshr(moved, _beyond(emit, places)), emit.lshr(high, places))
 
 
 def _right_signed_by(emit: Emitter, value: Words, places: Value) -> Value:
     low, high = value
-    beside = emit.shl(high, emit.sub(constant(I32, 32), places))
-    near = emit.op("or", emit.lshr(low, places), beside)
-    far = emit.icmp("uge", places, 32)
-    moved = emit.select(far, emit.ashr(high, emit.add(places, -32)), near)
-    return emit.pack(moved, emit.ashr(high, places))
+    moved = emit.op("shf", low, high, places)
+    return emit.pack(emit.ashr(moved, _beyond(emit, places)), emit.ashr(high, places))
+
+
+def _beyond(emit: Emitter, places: Value) -> Value:
+    """How many places above 32."""
+    if possible_ones(places) < 32:
+        return constant(I32, 0)
+    return emit.add(emit.op("umax", places, 32), -32)
 
 
 BY_CONSTANT: dict[str, Callable[[Emitter, Words, int], Value]] = {
