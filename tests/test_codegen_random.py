@@ -18,7 +18,7 @@ from qgpu.toolchain.codegen import generate_kernel
 from random_kernels import random_kernel
 
 LARGE = dataclasses.replace(
-    DEFAULT, name="large", predicates=16, register_words=8192, rom_blocks=1024, uniform_registers=128
+    DEFAULT, name="large", predicates=11, register_words=8192, rom_blocks=1024, uniform_registers=128
 )
 NARROW = dataclasses.replace(LARGE, name="narrow", lanes=4, warps=8, register_words=2048)
 

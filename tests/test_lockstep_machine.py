@@ -15,7 +15,7 @@ from qgpu.ir.passes import PassManager, Target, default_pipeline
 from qgpu.toolchain.codegen import generate_kernel
 
 WIDE = dataclasses.replace(
-    DEFAULT, name="wide", predicates=16, register_words=4096, rom_blocks=1024, uniform_registers=128
+    DEFAULT, name="wide", predicates=11, register_words=4096, rom_blocks=1024, uniform_registers=128
 )
 NARROW = dataclasses.replace(WIDE, name="narrow", lanes=4, warps=4, register_words=1024)
 
