@@ -1,4 +1,4 @@
-"""Forms of checkpoints, kept in a folder: made once, found by the checkpoint's content, made again if damaged."""
+"""Forms of checkpoints in a folder: made once, found by the checkpoint's content, made again if damaged."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def cached_form(directory: str | os.PathLike[str], folder: Path) -> Form:
     """Return the form of a checkpoint from a folder, which it is put into if it is not there or is damaged.
 
     Its name there is a hash of the checkpoint's files and of the sources that make forms. To hash the weights
-    takes a second, so the hash is noted beside the size, the time and the inode that the files had; if these are
-    the same, so are the files.
+    takes a second, so the hash is noted beside the size, the time and the inode that the
+    files had; if these are the same, so are the files.
 
     Raises:
         ModelError: see `load_form`.

@@ -1,8 +1,8 @@
 """What the compiled loop works on: the read-only form of a checkpoint, and the state of one sequence.
 
 Both are named tuples of arrays. A *stage* is a norm with what reads it: the Gated DeltaNet of a layer (kind
-MIXER), its SwiGLU (FEED_FORWARD), or the head (HEAD). A *form* is a row of a projection, a linear form over the
-normalised channels of its stage; its present value is kept in `State.value`.
+MIXER), its SwiGLU (FEED_FORWARD), or the head (HEAD). A *form* is a row of a projection, a linear form over
+the normalised channels of its stage; its present value is kept in `State.value`.
 """
 
 from __future__ import annotations

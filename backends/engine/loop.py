@@ -1,8 +1,9 @@
 """The compiled loop: token after token through the stages, by what has changed since the token before.
 
 Sums are float64 and exact where the checkpoint's are; each result is rounded to float32 where torch holds it
-so. Every other operation is torch's, on float32, in its order (transformers, models/qwen3_5/modeling_qwen3_5.py).
-`form` and `state` are records of layout.py's arrays by address (arrays.py).
+so. Every other operation is torch's, on float32, in its order (transformers,
+models/qwen3_5/modeling_qwen3_5.py). `form` and `state` are records of layout.py's arrays by address
+(arrays.py).
 """
 
 import math
@@ -31,7 +32,7 @@ def feed(form, state, tokens):
 
 @njit(cache=True, nogil=True)
 def generate(form, state, token, stops, found):
-    """Append a token, then each answer, until one is a stop or `found` is full; return how many there were."""
+    """Append a token, then each answer, until one is a stop or `found` is full; return their number."""
     for count in range(len(found)):
         _step(form, state, token)
         token = most_likely(form, state)
