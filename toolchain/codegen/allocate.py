@@ -55,9 +55,11 @@ def allocate(tiles: list[Tile], lowered: Lowered, limits: Limits) -> Allocation:
     while True:
         liveness = remove_dead_writes(tiles)
         graph = Interference(tiles, liveness)
-        for tile in tiles:
-            if tile.source is not None and tile.data is not None:
-                graph.merge(tile.data, tile.source)
+        for joined in (_accumulator, _copied):
+            for tile in tiles:
+                source = joined(tile)
+                if source is not None and tile.data is not None:
+                    graph.merge(tile.data, source)
         allocation = _numbered(graph)
         kind = _scarce(allocation, limits)
         if kind is None:
@@ -70,6 +72,15 @@ def allocate(tiles: list[Tile], lowered: Lowered, limits: Limits) -> Allocation:
             raise _too_many(kind, lowered, allocation.counts[kind], limits)
         temporaries |= relief.temporaries
         reserves[kind] += 1
+
+
+def _accumulator(tile: Tile) -> Register | None:
+    """The register that a tile reads through the port to the one that it writes."""
+    return tile.routing.accumulator
+
+
+def _copied(tile: Tile) -> Register | None:
+    return tile.source
 
 
 def _with_one_destination(tile: Tile) -> list[Tile]:
@@ -95,14 +106,19 @@ def _put_accumulators_first(tiles: Sequence[Tile], allocation: Allocation) -> No
 
 
 def misfits(tiles: Iterable[Tile], allocation: Allocation, machine: MachineDescription) -> set[Node]:
-    """The roots of tiles whose accumulator lies in rows that the accumulator port does not reach."""
+    """The roots of tiles whose accumulator lies in rows that the accumulator port does not reach, or is not
+    the register that they write.
+    """
     stride = machine.warp_stride(max(1, allocation.counts["thread"]))
     reached = machine.accumulator_rows // stride
-    return {
-        tile.root
-        for tile in tiles
-        if tile.root and (found := tile.routing.accumulator) and allocation.numbers[found] >= reached
-    }
+    numbers, found = allocation.numbers, set[Node]()
+    for tile in tiles:
+        read = tile.routing.accumulator
+        if read is None or tile.root is None:
+            continue
+        if numbers[read] >= reached or (tile.data is not None and numbers[tile.data] != numbers[read]):
+            found.add(tile.root)
+    return found
 
 
 def _scarce(allocation: Allocation, limits: Limits) -> Kind | None:

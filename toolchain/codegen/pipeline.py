@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from qgpu.backends.machine.description import MachineDescription
 from qgpu.backends.machine.program import Kernel, Program
 from qgpu.ir import Function, Module
@@ -24,6 +26,10 @@ from qgpu.toolchain.codegen.schedule import schedule
 from qgpu.toolchain.codegen.selection import Draft, Selector
 from qgpu.toolchain.codegen.selections import sink_operations
 from qgpu.toolchain.codegen.tiles import Tile
+
+
+_PATIENCE = 3
+"""Attempts after which no block reads an accumulator any more that might have to be taken from it."""
 
 
 def generate(module: Module, machine: MachineDescription, max_registers: int | None = None) -> Program:
@@ -63,16 +69,19 @@ def _allocated(
 ) -> tuple[list[Tile], Allocation]:
     """Tiles with numbered registers, of which accumulators lie where the machine has a port to them."""
     decisions, local_bytes = Decisions(), lowered.local_bytes
-    while True:
+    for attempt in itertools.count(1):
         tiles: list[Tile] = Linker(lowered, _ordered(lowered, machine, decisions)).run()
         lowered.local_bytes, lowered.spilled_bytes = local_bytes, 0
         allocation = allocate(tiles, lowered, limits)
         out_of_reach = misfits(tiles, allocation, machine)
         if not out_of_reach:
             return tiles, allocation
-        if decisions.plain:
+        if attempt >= _PATIENCE:
             out_of_reach |= {tile.root for tile in tiles if tile.root and tile.routing.accumulator}
         decisions.plain |= out_of_reach
+
+
+    raise AssertionError("blocks without accumulators always fit")
 
 
 def _ordered(

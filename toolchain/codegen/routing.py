@@ -50,13 +50,13 @@ Ports = dict[str, Register | int]
 
 @dataclass(frozen=True)
 class Accumulator:
-    """What the accumulator port may read: `register`, or any thread register where that is None."""
+    """What the accumulator port may read: `registers`, or any thread register where that is None."""
 
-    register: Register | None = None
+    registers: frozenset[Register] | None = None
 
     def reads(self, register: Register) -> bool:
         """Whether the port may read a register."""
-        return register.kind == "thread" and self.register in (None, register)
+        return register.kind == "thread" and (self.registers is None or register in self.registers)
 
 
 @dataclass(frozen=True)

@@ -331,11 +331,23 @@ class Selector:
         )
 
     def _accumulator(self, draft: Draft) -> Accumulator | None:
-        """What a block may read through the accumulator port: the register that it writes, if it writes one."""
+        """What a block may read through the accumulator port: the register that it writes, if it writes one,
+        or that of a value that is not read again, which can be the same register.
+        """
         if draft.root.uniform or draft.root in self.decisions.plain:
             return None
         place = draft.writes.slot if draft.writes and draft.writes.kind == "set" else draft.writes
-        return Accumulator(place.data if place else None)
+        if place is None:
+            return Accumulator()
+        last = (node.data for node in draft.leaves if self._is_last_read(draft, node))
+        return Accumulator(frozenset(filter(None, (place.data, *last))))
+
+    def _is_last_read(self, draft: Draft, node: Node) -> bool:
+        """Whether nothing after a block reads a value of the same region."""
+        root = draft.root
+        if node.kind not in ("value", "load") or node.block is not root.block or node in self.places.computed:
+            return False
+        return all(user.block is root.block and user.order <= root.order for user in node.users)
 
 
 def _is_comparison(node: Node, region: Region) -> bool:

@@ -137,7 +137,7 @@ def _take_in(tile: Tile, register: Register, home: Home) -> bool:
     expression = tile.routing.expression
     operands = (MEMORY if operand is register else operand for operand in expression.operands)
     accumulator = tile.routing.accumulator
-    port = Accumulator(accumulator) if accumulator else None
+    port = Accumulator(frozenset({accumulator})) if accumulator else None
     routing = route(expression.with_operands(*operands), home.access, accumulator=port)
     if routing is None:
         return False
