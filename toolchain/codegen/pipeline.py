@@ -80,7 +80,6 @@ def _allocated(
             out_of_reach |= {tile.root for tile in tiles if tile.root and tile.routing.accumulator}
         decisions.plain |= out_of_reach
 
-
     raise AssertionError("blocks without accumulators always fit")
 
 
