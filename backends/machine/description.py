@@ -38,11 +38,14 @@ class ModelShape:
     """The shape of the host's layers, in the terms of `Qwen3_5TextConfig`.
 
     They are those of Qwen3.5-0.8B (16 + 16 heads of 128).
-    `intermediate` is an upper bound: the emitted checkpoint takes what its widest layer needs.
+    `key_dim` is the size of a head's keys, and so the number of rows of its memory; `head_dim` that of its
+    values, the columns. `intermediate` is an upper bound: the emitted checkpoint takes what its widest layer
+    needs.
     """
 
     hidden: int = 1024
     heads: int = 16
+    key_dim: int = 128
     head_dim: int = 128
     intermediate: int = 3584
 
@@ -94,7 +97,7 @@ class MachineDescription:
             ("register_words", 2, MAX_REGISTER_WORDS),
             ("predicates", 2, self.payload_bits - 1),
             ("accumulator_rows", 1, MAX_REGISTER_WORDS),
-            ("uniform_registers", 4, self.model.head_dim),
+            ("uniform_registers", 4, self.model.key_dim),
             ("memory_words", 16, MAX_MEMORY_WORDS),
             ("rom_blocks", 4, 4096),
             ("payload_bits", 11, 16),
@@ -168,15 +171,15 @@ LARGE = MachineDescription(
     register_words=MAX_REGISTER_WORDS,
     uniform_registers=128,
     accumulator_rows=512,
-    predicates=15,
+    predicates=13,
     rom_blocks=4096,
     memory_words=MAX_MEMORY_WORDS,
-    payload_bits=16,
+    payload_bits=14,
+    model=ModelShape(key_dim=1024),
 )
 """As much of everything as the formats of blocks, descriptors and tokens have room for.
 
-Whole kernels of CUDA code are compiled for it. The default layers do not hold it: it runs on the reference
-interpreter alone.
+Whole kernels of CUDA code are compiled for it.
 """
 
 SEED = MachineDescription(

@@ -75,7 +75,7 @@ def model_config(layout: Layout, machine: MachineDescription, dtype: str) -> dic
         "rms_norm_eps": 1e-6,
         "attention_bias": False,
         "linear_conv_kernel_dim": CONV_TAPS,
-        "linear_key_head_dim": shape.head_dim,
+        "linear_key_head_dim": shape.key_dim,
         "linear_value_head_dim": shape.head_dim,
         "linear_num_key_heads": shape.heads,
         "linear_num_value_heads": shape.heads,

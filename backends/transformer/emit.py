@@ -189,8 +189,7 @@ class _Emitter:
         return {f"self_attn.{name}.weight": np.zeros(shape, np.float32) for name, shape in shapes.items()}
 
     def heads(self, layer: int) -> dict[str, np.ndarray]:
-        count, dim = self.layout.shape.heads, self.layout.shape.head_dim
-        out = _HeadTensors.zeros(count, dim, self.hidden)
+        out = _HeadTensors.zeros(self.layout.shape)
         for index, head in enumerate(self.layout.schedule.heads[layer]):
             if isinstance(head, Head):
                 self._memory(out, index, head)
@@ -264,7 +263,7 @@ class _Emitter:
 
 @dataclass
 class _HeadTensors:
-    """Tensors of a Gated DeltaNet, a head a first axis: query, key [H, d, hidden], value, gate [H, d,
+    """Tensors of a Gated DeltaNet, a head a first axis: query, key [H, k, hidden], value, gate [H, d,
     hidden], ...
     """
 
@@ -279,12 +278,15 @@ class _HeadTensors:
     output: np.ndarray
 
     @staticmethod
-    def zeros(count: int, dim: int, hidden: int) -> _HeadTensors:
-        query, key, value, gate = (np.zeros((count, dim, hidden)) for _ in range(4))
-        convs = [np.zeros((count, dim, CONV_TAPS)) for _ in range(3)]
+    def zeros(shape: ModelShape) -> _HeadTensors:
+        count, dims = shape.heads, (shape.key_dim, shape.key_dim, shape.head_dim)
+        query, key, value = (np.zeros((count, dim, shape.hidden)) for dim in dims)
+        gate = np.zeros_like(value)
+        convs = [np.zeros((count, dim, CONV_TAPS)) for dim in dims]
         for conv in convs:
             conv[..., -1] = 1.0
-        beta, output = np.zeros((count, hidden)), np.zeros((hidden, count, dim))
+        beta = np.zeros((count, shape.hidden))
+        output = np.zeros((shape.hidden, count, shape.head_dim))
         return _HeadTensors(query, key, value, gate, beta, convs[0], convs[1], convs[2], output)
 
     @staticmethod
@@ -296,11 +298,11 @@ class _HeadTensors:
         conv[..., CONV_TAPS - 1 - tap] = 1.0
 
     def named(self) -> dict[str, np.ndarray]:
-        count, dim, hidden = self.query.shape
+        count, dim, hidden = self.value.shape
         rows = count * dim
-        wide = np.concatenate([t.reshape(rows, hidden) for t in (self.query, self.key, self.value)])
+        wide = np.concatenate([t.reshape(-1, hidden) for t in (self.query, self.key, self.value)])
         taps = (self.query_conv, self.key_conv, self.value_conv)
-        conv = np.concatenate([t.reshape(rows, 1, CONV_TAPS) for t in taps])
+        conv = np.concatenate([t.reshape(-1, 1, CONV_TAPS) for t in taps])
         named = {
             "in_proj_qkv.weight": wide,
             "in_proj_z.weight": self.gate.reshape(rows, hidden),

@@ -86,7 +86,7 @@ def _rom(
     staged: Sequence[Channel],
     row: Sequence[Channel],
 ) -> None:
-    rows = machine.model.head_dim
+    rows = machine.model.key_dim
     width = machine.model.head_dim - CONSTANT_COLUMNS
     address = token.argument[: len(state.block)]
     for first in range(0, machine.rom_blocks, rows):

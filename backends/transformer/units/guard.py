@@ -163,7 +163,7 @@ def _keep_guards(
     keys = _guard_keys(circuit, machine, token, state, fields)
     stored = range(1, machine.predicates)
     width = machine.model.head_dim - CONSTANT_COLUMNS
-    lanes_a_head = _power_of_two(min(width // (2 * len(stored)), machine.model.head_dim // WARPS_A_HEAD))
+    lanes_a_head = _power_of_two(min(width // (2 * len(stored)), machine.model.key_dim // WARPS_A_HEAD))
     value = token.is_kind["value"].form()
     for low in range(0, machine.lanes, lanes_a_head):
         lanes = range(low, min(low + lanes_a_head, machine.lanes))
@@ -274,8 +274,8 @@ def read_own_predicates(
         for p in range(1, machine.predicates)
     ]
     bits = [*state.lane, *state.warp]
-    for first in range(0, machine.threads, machine.model.head_dim):
-        threads = range(first, min(first + machine.model.head_dim, machine.threads))
+    for first in range(0, machine.threads, machine.model.key_dim):
+        threads = range(first, min(first + machine.model.key_dim, machine.threads))
         keys = [conjunction(writes, *equals(bits, thread)) for thread in threads]
         value = token.is_kind["value"].form()
         circuit.heads.append(

@@ -61,7 +61,7 @@ def _copy(
     columns: list[Column],
 ) -> None:
     stores = as_form(fields.flag("wr_mem")) + fields.flag("wr_mem2")
-    rows = machine.model.head_dim
+    rows = machine.model.key_dim
     for first in range(0, machine.memory_words, rows):
         words = range(first, min(first + rows, machine.memory_words))
         circuit.heads.append(

@@ -143,8 +143,8 @@ class _Files:
         """Build a port that reads the thread register that a field numbers, up to row `rows`."""
         machine = self.machine
         words = min(machine.register_words, (rows or machine.register_rows) * machine.lanes)
-        for first in range(0, words, machine.model.head_dim):
-            held = range(first, min(first + machine.model.head_dim, words))
+        for first in range(0, words, machine.model.key_dim):
+            held = range(first, min(first + machine.model.key_dim, words))
             self.circuit.heads.append(
                 Head(
                     f"register.{field}.{first}",
