@@ -11,10 +11,13 @@ import numpy as np
 
 from qgpu.backends.engine.layout import (
     FEED_FORWARD,
+    GATE,
     HEAD,
+    INPUT,
     KEY,
     LAST_WATCH,
     MIXER,
+    NEURON,
     QUERY,
     RING,
     Form,
@@ -95,7 +98,6 @@ class _Builder:
         self._gain: list[Array] = []
         self._columns = _Ranges()
         self._first_form: list[int] = []
-        self._neurons: list[int] = []
         self._first_neuron: list[int] = []
         self._down = _Ranges()
         self._mixer: list[int] = []
@@ -129,10 +131,9 @@ class _Builder:
             part = slice(ends[channel] - counts[channel], ends[channel])
             self._columns.add(rows[part] + self._forms, weights[part])
         first = self._forms
-        self._forms += len(forms)
+        self._forms += len(forms) + -len(forms) % NEURON
         self._first_form.append(first)
         self._mixer.append(-1)
-        self._neurons.append(0)
         self._first_neuron.append(len(self._down.parts))
         return first
 
@@ -143,8 +144,9 @@ class _Builder:
         if not len(neurons):
             return
         norm = tensors[f"{prefix}post_attention_layernorm.weight"]
-        self._stage(FEED_FORWARD, norm, np.concatenate((gate[neurons], up[neurons])))
-        self._neurons[-1] = len(neurons)
+        forms = np.zeros((len(neurons), NEURON, self._hidden), np.float32)
+        forms[:, GATE], forms[:, INPUT] = gate[neurons], up[neurons]
+        self._stage(FEED_FORWARD, norm, forms.reshape(-1, self._hidden))
         for neuron in neurons:
             self._down.add(*_nonzeros(down[:, neuron]))
         self._constant &= ~down.any(axis=1)
@@ -270,7 +272,6 @@ class _Builder:
             column_form=self._columns.column(0, np.int32),
             column_weight=self._columns.column(1, np.float32),
             first_form=np.array(self._first_form, np.int64),
-            neurons=np.array(self._neurons, np.int64),
             first_neuron=np.array(self._first_neuron, np.int64),
             down_start=self._down.start(),
             down_channel=self._down.column(0, np.int32),

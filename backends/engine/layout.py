@@ -12,10 +12,17 @@ from typing import Any, NamedTuple
 FEED_FORWARD, MIXER, HEAD = 0, 1, 2
 KEY, QUERY = 0, 1
 
-CELL = 4
-GAIN, NORMAL, LOW, HIGH = range(CELL)
-"""What is kept side by side for a stage's channel: 1 + the norm's weight, the norm's output, and, where trees
-read it, the range that the latter had so far."""
+CELL = 8
+GAIN, NORMAL, LOW, HIGH, STREAM = range(5)
+OUTPUT, CELL64 = 3, 4
+"""What is kept side by side for a stage's channel, eight float32 numbers: 1 + the norm's weight, the norm's
+output, the range that the latter had so far (where trees read it), the residual stream that the norm reads; and in
+place of the last two a float64 number (the last of four), what the stage adds to the stream."""
+
+NEURON = 4
+GATE, INPUT, HIDDEN, TOUCHED = range(NEURON)
+"""What is kept side by side for a neuron, float64, in `State.value`: its two forms, silu(gate) * input as it was
+put out, and the tick at which it was touched."""
 
 LAST_WATCH = 62
 """Trees of a mixer from this one on share the last bit of `Form.watch`."""
@@ -43,9 +50,8 @@ class Form(NamedTuple):
     column_form: Array  # int32
     column_weight: Array  # float32
 
-    # Feed-forward stages: neuron n of a stage has its gate and its `up` in two consecutive runs of forms.
+    # Feed-forward stages. A neuron takes NEURON consecutive numbers of forms: gate, input, and two unused.
     first_form: Array  # int64 [stage]
-    neurons: Array  # int64 [stage]
     first_neuron: Array  # int64 [stage]
     down_start: Array  # int64 [neuron + 1]
     down_channel: Array  # int32
@@ -117,16 +123,12 @@ class State(NamedTuple):
 
     clock: Array  # int64 [3]: tokens of this sequence, ticks, the token before (-1 at the start)
     embedded: Array  # float32 [hidden]
-    stream: Array  # float32 [stage, hidden]: what each stage's norm reads
     squares: Array  # float64 [stage]: sum of squares of the former
     inverse: Array  # float32 [stage]: the norm's factor
     cell: Array  # float32 [stage, hidden, CELL]
     difference: Array  # float64 [hidden]: of what is in `changed`
-    output: Array  # float64 [stage, hidden]: what each stage adds to the stream
     value: Array  # float64 [form]
-    hidden: Array  # float32 [neuron]: silu(gate) * up
-    touched_at: Array  # int64 [neuron]
-    touched: Array  # int32 [neuron]
+    touched: Array  # int32 [neuron]: forms of gates
     marked_at: Array  # int64 [hidden]
     candidates: Array  # int32 [2, hidden]
     changed: Array  # int32 [hidden]

@@ -12,7 +12,23 @@ import numpy as np
 from numba import njit
 
 from qgpu.backends.engine.arrays import float32s, float64s, int32s, int64s
-from qgpu.backends.engine.layout import CELL, FEED_FORWARD, GAIN, HEAD, HIGH, LOW, NORMAL
+from qgpu.backends.engine.layout import (
+    CELL,
+    CELL64,
+    FEED_FORWARD,
+    GAIN,
+    GATE,
+    HEAD,
+    HIDDEN,
+    HIGH,
+    INPUT,
+    LOW,
+    NEURON,
+    NORMAL,
+    OUTPUT,
+    STREAM,
+    TOUCHED,
+)
 from qgpu.backends.engine.memory import mix
 from qgpu.backends.engine.numerics import silu
 from qgpu.backends.engine.walk import most_likely, start_range
@@ -108,26 +124,29 @@ def _embed(form, state, token):
 @njit(cache=True, nogil=True)
 def _update_stream(form, state, stage, candidates, count):
     """Bring a stage's residual stream up to date; list the channels that changed and return how many."""
-    stream = float32s(state.stream, stage * form.hidden)
-    before = float32s(state.stream, (stage - 1) * form.hidden)
-    output = float64s(state.output, (stage - 1) * form.hidden)
+    stream = float32s(state.cell, stage * form.hidden * CELL + STREAM)
+    before = float32s(state.cell, (stage - 1) * form.hidden * CELL + STREAM)
+    output = float64s(state.cell, (stage - 1) * form.hidden * CELL64 + OUTPUT)
     embedded, squares = float32s(state.embedded, 0), float64s(state.squares, stage)
     list_of_changed = int32s(state.changed, 0)
     total = squares[0]
     changed = 0
     for i in range(count):
-        channel = candidates[i]
-        new = embedded[channel] if stage == 0 else before[channel] + np.float32(output[channel])
-        old = stream[channel]
+        channel = np.int64(candidates[i])
+        if stage == 0:
+            new = embedded[channel]
+        else:
+            new = before[channel * CELL] + np.float32(output[channel * CELL64])
+        old = stream[channel * CELL]
         if new != old:
-            stream[channel] = new
+            stream[channel * CELL] = new
             total += np.float64(new) * np.float64(new) - np.float64(old) * np.float64(old)
             list_of_changed[changed] = channel
             changed += 1
     if int64s(state.clock, 0)[0] % RESUM_EVERY == 0:
         total = 0.0
         for channel in range(form.hidden):
-            total += np.float64(stream[channel]) * np.float64(stream[channel])
+            total += np.float64(stream[channel * CELL]) * np.float64(stream[channel * CELL])
     squares[0] = total
     return changed
 
@@ -144,7 +163,6 @@ def _normalise(form, state, stage, changed):
     everything = inverse != last[0]
     first = math.isnan(last[0])
     last[0] = inverse
-    stream = float32s(state.stream, stage * form.hidden)
     cells = float32s(state.cell, stage * form.hidden * CELL)
     stale = int64s(state.stale, stage)
     channels, differences = int32s(state.changed, 0), float64s(state.difference, 0)
@@ -152,7 +170,7 @@ def _normalise(form, state, stage, changed):
     for i in range(form.hidden if everything else changed):
         channel = i if everything else np.int64(channels[i])
         cell = channel * CELL
-        new, old = stream[channel] * inverse * cells[cell + GAIN], cells[cell + NORMAL]
+        new, old = cells[cell + STREAM] * inverse * cells[cell + GAIN], cells[cell + NORMAL]
         if new == old:
             continue
         cells[cell + NORMAL] = new
@@ -192,20 +210,17 @@ def _touch(form, state, stage, count, tick):
     start = int64s(form.column_start, stage * (form.hidden + 1))
     forms, weights = int32s(form.column_form, 0), float32s(form.column_weight, 0)
     channels, differences = int32s(state.changed, 0), float64s(state.difference, 0)
-    values, width = float64s(state.value, 0), int64s(form.neurons, stage)[0]
-    first, first_neuron = int64s(form.first_form, stage)[0], int64s(form.first_neuron, stage)[0]
-    touched_at, list_of_touched = int64s(state.touched_at, first_neuron), int32s(state.touched, 0)
+    values, list_of_touched = float64s(state.value, 0), int32s(state.touched, 0)
+    now = np.float64(tick)
     touched = 0
     for i in range(count):
         channel, difference = channels[i], differences[i]
         for k in range(start[channel], start[channel + 1]):
             number = np.int64(forms[k])
             values[number] += np.float64(weights[k]) * difference
-            neuron = number - first
-            if neuron >= width:
-                neuron -= width
-            if touched_at[neuron] != tick:
-                touched_at[neuron] = tick
+            neuron = number & -NEURON
+            if values[neuron + TOUCHED] != now:
+                values[neuron + TOUCHED] = now
                 list_of_touched[touched] = neuron
                 touched += 1
     return touched
@@ -214,24 +229,23 @@ def _touch(form, state, stage, count, tick):
 @njit(cache=True, nogil=True)
 def _fire(form, state, stage, touched, tick, following, count):
     """Renew the touched neurons, and what they put out."""
-    first_neuron = int64s(form.first_neuron, stage)[0]
-    gates = float64s(state.value, int64s(form.first_form, stage)[0])
-    inputs = float64s(state.value, int64s(form.first_form, stage)[0] + int64s(form.neurons, stage)[0])
-    output = float64s(state.output, stage * form.hidden)
-    list_of_touched, hidden = int32s(state.touched, 0), float32s(state.hidden, first_neuron)
-    start, channels = int64s(form.down_start, first_neuron), int32s(form.down_channel, 0)
-    weights, marked_at = float32s(form.down_weight, 0), int64s(state.marked_at, 0)
+    first = int64s(form.first_form, stage)[0]
+    values, list_of_touched = float64s(state.value, 0), int32s(state.touched, 0)
+    output = float64s(state.cell, stage * form.hidden * CELL64 + OUTPUT)
+    start = int64s(form.down_start, int64s(form.first_neuron, stage)[0])
+    channels, weights = int32s(form.down_channel, 0), float32s(form.down_weight, 0)
+    marked_at = int64s(state.marked_at, 0)
     for i in range(touched):
-        neuron = list_of_touched[i]
-        new = silu(np.float32(gates[neuron])) * np.float32(inputs[neuron])
-        old = hidden[neuron]
-        if new == old:
+        neuron = np.int64(list_of_touched[i])
+        new = np.float64(silu(np.float32(values[neuron + GATE])) * np.float32(values[neuron + INPUT]))
+        difference = new - values[neuron + HIDDEN]
+        if difference == 0:
             continue
-        hidden[neuron] = new
-        difference = np.float64(new) - np.float64(old)
-        for k in range(start[neuron], start[neuron + 1]):
-            channel = channels[k]
-            output[channel] += np.float64(weights[k]) * difference
+        values[neuron + HIDDEN] = new
+        number = (neuron - first) // NEURON
+        for k in range(start[number], start[number + 1]):
+            channel = np.int64(channels[k])
+            output[channel * CELL64] += np.float64(weights[k]) * difference
             if marked_at[channel] != tick:
                 marked_at[channel] = tick
                 following[count] = channel

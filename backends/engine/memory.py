@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from qgpu.backends.engine.arrays import bools, float32s, float64s, int32s, int64s
-from qgpu.backends.engine.layout import KEY, LAST_WATCH, QUERY, RING
+from qgpu.backends.engine.layout import CELL64, KEY, LAST_WATCH, OUTPUT, QUERY, RING
 from qgpu.backends.engine.numerics import sigmoid, silu
 from qgpu.backends.engine.walk import active_rows, refresh
 
@@ -335,14 +335,14 @@ def _add_output(form, state, head, tick, total):
 @njit(cache=True, nogil=True)
 def _put_out(form, state, stage, tick, total, following, count):
     """Renew the stage's output from `state.total`, and mark where it is another than the token before's."""
-    output = float64s(state.output, stage * form.hidden)
+    output = float64s(state.cell, stage * form.hidden * CELL64 + OUTPUT)
     written, written_count = int32s(state.written, stage * form.hidden), int64s(state.written_count, stage)
     totals, total_at, reached = float64s(state.total, 0), int64s(state.total_at, 0), int32s(state.changed, 0)
     for i in range(written_count[0]):
         if total_at[written[i]] != tick:
-            count = _renew(state, output, written[i], 0.0, tick, following, count)
+            count = _renew(state, output, np.int64(written[i]), 0.0, tick, following, count)
     for i in range(total):
-        channel = reached[i]
+        channel = np.int64(reached[i])
         written[i] = channel
         count = _renew(state, output, channel, totals[channel], tick, following, count)
     written_count[0] = total
@@ -351,9 +351,9 @@ def _put_out(form, state, stage, tick, total, following, count):
 
 @njit(cache=True, nogil=True)
 def _renew(state, output, channel, new, tick, following, count):
-    if output[channel] == new:
+    if output[channel * CELL64] == new:
         return count
-    output[channel] = new
+    output[channel * CELL64] = new
     marked_at = int64s(state.marked_at, 0)
     if marked_at[channel] != tick:
         marked_at[channel] = tick
