@@ -7,13 +7,13 @@ Delight, chapter 10.
 from __future__ import annotations
 
 from qgpu.ir.core.builder import constant
-from qgpu.ir.core.types import I32, IntType
+from qgpu.ir.core.types import IntType
 from qgpu.ir.core.values import Value
 from qgpu.ir.passes.emitter import Emitter
 from qgpu.ir.passes.simplify.known_bits import possible_ones
 
 _SHORT = 1 << 16
-"""Smaller divisors leave remainders of 16 bits: 64 bits are divided in three steps by words."""
+"""Products of remainders by smaller divisors are words: 64 bits are divided in three steps by words."""
 
 
 def quotient_by_constant(emit: Emitter, dividend: Value, divisor: int, signed: bool) -> Value:
@@ -36,7 +36,7 @@ def _unsigned(emit: Emitter, dividend: Value, divisor: int, width: int) -> Value
             return constant(dividend.type, 0)
         return emit.wide(_unsigned(emit, emit.low(dividend), divisor, 32))
     if width == 64 and divisor < _SHORT:
-        return _by_half_words(emit, dividend, divisor)
+        return _by_words(emit, dividend, divisor)
     return _by_product(emit, dividend, divisor, width, bits)
 
 
@@ -73,18 +73,18 @@ def multiplier(divisor: int, bits: int) -> tuple[int, int]:
         power += 1
 
 
-def _by_half_words(emit: Emitter, dividend: Value, divisor: int) -> Value:
-    """Long division of 64 bits in base 2^16: the high word, then half words with the remainder above them."""
+def _by_words(emit: Emitter, dividend: Value, divisor: int) -> Value:
+    """Long division of 64 bits in base 2^32: the high word, then the low one with the remainder above it.
+
+    With 2^32 = m * d + c, the latter, r * 2^32 + low, is d * (r * m + low / d) + (r * c + low % d), and the
+    last term is a word.
+    """
     low, high = emit.low(dividend), emit.high(dividend)
-    top = _unsigned(emit, high, divisor, 32)
-    rest = emit.sub(high, emit.mul(top, divisor))
-    quotient: Value = constant(I32, 0)
-    for part in (emit.lshr(low, 16), emit.op("and", low, 0xFFFF)):
-        number = emit.add(emit.shl(rest, 16), part)
-        digit = _unsigned(emit, number, divisor, 32)
-        rest = emit.sub(number, emit.mul(digit, divisor))
-        quotient = emit.add(emit.shl(quotient, 16), digit)
-    return emit.pack(quotient, top)
+    whole, more = divmod(1 << 32, divisor)
+    top, bottom = (_unsigned(emit, word, divisor, 32) for word in (high, low))
+    rest, below = (emit.sub(word, emit.mul(part, divisor)) for word, part in ((high, top), (low, bottom)))
+    last = _unsigned(emit, emit.add(emit.mul(rest, more), below), divisor, 32)
+    return emit.pack(emit.add(last, emit.add(emit.mul(rest, whole), bottom)), top)
 
 
 def _signed(emit: Emitter, dividend: Value, divisor: int, width: int) -> Value:

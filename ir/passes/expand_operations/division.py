@@ -55,7 +55,7 @@ def expand_division(emit: Emitter, division: Instruction) -> Value:
         return constant(type_, -1)
     if isinstance(divisor, Constant):
         quotient = quotient_by_constant(emit, dividend, divisor.signed if signed else divisor.value, signed)
-        return emit.sub(dividend, emit.mul(quotient, divisor)) if remainder else quotient
+        return _remainder(emit, dividend, quotient, divisor, signed) if remainder else quotient
     magnitude = _magnitude if signed else _unchanged
     numbers = magnitude(emit, dividend), magnitude(emit, divisor)
     if type_ is I32:
@@ -67,6 +67,15 @@ def expand_division(emit: Emitter, division: Instruction) -> Value:
         other.replace_all_uses_with(_finished(emit, other, pair))
         other.erase()
     return _finished(emit, division, pair)
+
+
+def _remainder(emit: Emitter, dividend: Value, quotient: Value, divisor: Constant, signed: bool) -> Value:
+    """What a quotient by a constant leaves, which a word holds where it holds the divisor."""
+    magnitude = abs(divisor.signed) if signed else divisor.value
+    if dividend.type is not I64 or magnitude >> (31 if signed else 32):
+        return emit.sub(dividend, emit.mul(quotient, divisor))
+    low = emit.sub(emit.low(dividend), emit.mul(emit.low(quotient), divisor.value & I32.mask))
+    return emit.cast("sext", low, I64) if signed else emit.wide(low)
 
 
 def _companions(division: Instruction) -> list[Instruction]:
