@@ -1,5 +1,7 @@
 """Kernels assembled by hand, for tests of what runs machine code before and without code generation."""
 
+from dataclasses import replace
+
 from qgpu.backends.machine.block import Block
 from qgpu.backends.machine.description import SMALL, MachineDescription
 from qgpu.backends.machine.program import Kernel, Parameter, Preload, Program, SourceLine
@@ -72,6 +74,43 @@ def vecadd(machine: MachineDescription = SMALL) -> Kernel:
         Preload("-nctaid.x", uniform=left),
     ]
     return kernel("_Z6vecaddPKiS0_Pii", blocks, parameters, preloads, machine=machine)
+
+
+def vecadd_flat(machine: MachineDescription = SMALL) -> Kernel:
+    """vecadd in as few tokens as the machine allows.
+
+    Blocks fall to the next one; a load, an addition and a store are one block. Where the thread block has one
+    dimension, the bound of predicate 1 says in one token which threads are inside; where the grid is one
+    thread block, nothing counts it.
+    """
+    tid, i = row(machine, 0), row(machine, 1)
+    a, b, c, n, ntid, ctaid, left, negative = range(1, 9)
+    index = {"a": i, "a_thread": 1, "a_to_i4": 1}
+    inside = EXISTS | 2
+    load = each(inside, **index, c=a, c_to_d=1, check=1, m_to_x=1, one_to_y=1, wr_reg=1,
+                dest=row(machine, 2), next=3, fall=1, skip_idle=1, taken=4)  # fmt: skip
+    blocks = [
+        each(a=ctaid, a_uniform=1, a_to_x=1, c=ntid, c_to_y=1, b=tid, b_thread=1, b_to_z=1,
+             wr_reg=1, dest=i, next=1, fall=1),
+        each(op="cmp", cond_lt=1, signed=1, a=i, a_thread=1, a_to_x=1, c=n, c_to_y=1,
+             wr_pred=1, dest_pred=1, next=2, fall=1),
+        load,
+        each(inside, **index, c=b, c_to_d=1, check=1, m_to_x=1, one_to_y=1, b=row(machine, 2), b_thread=1,
+             b_to_z=1, e=c, e_to_d2=1, i_to_k=1, check2=1, wr_mem2=1, next=4, fall=1),
+        scalar(a=left, a_uniform=1, a_to_x=1, one_to_y=1, imm=1, imm_to_z=1, wr_uni=1, dest=left,
+               branch_any=1, taken=5, next_exit=1),
+        scalar(a=ctaid, a_uniform=1, a_to_x=1, one_to_y=1, imm=1, imm_to_z=1, wr_uni=1, dest=ctaid, next=0),
+        each(0, wr_reg=1, dest=tid, next_exit=1),
+    ]  # fmt: skip
+    bound = scalar(a=ctaid, a_uniform=1, a_to_x=1, c=negative, c_to_y=1, b=n, b_uniform=1, b_to_z=1,
+                   wr_bound=1, dest_pred=1, next=2, fall=1)  # fmt: skip
+    parameters = [Parameter(name, "i32", True, (u,)) for name, u in (("a", a), ("b", b), ("c", c))]
+    parameters.append(Parameter("n", "i32", False, (n,)))
+    preloads = [Preload("tid.x", block=6)]
+    uniforms = (("ntid.x", ntid), ("ctaid.x", ctaid), ("-nctaid.x", left), ("-ntid.x", negative))
+    preloads += [Preload(name, uniform=u) for name, u in uniforms]
+    found = kernel("vecadd_flat", blocks, parameters, preloads, machine=machine)
+    return replace(found, flat=((1, bound),), single=((4, Block(next_exit=1)),))
 
 
 def triangle(machine: MachineDescription = SMALL) -> Kernel:

@@ -97,7 +97,11 @@ def random_block(rng: random.Random, machine: MachineDescription, index: int, bo
         values["dest_pred"] = rng.randrange(2) if bounded else 0
     values["guard_true"] = 1 | rng.choice((0, 0, 0, 2, 4, 8, 128)) & (1 << machine.predicates) - 1
     values["guard_false"] = rng.choice((0, 0, 2, 4, 8))
-    shape = rng.choice(("threads", "threads", "threads", "scalar", "none"))
+    shape = (
+        "scalar"
+        if values.get("wr_bound")
+        else rng.choice(("threads", "threads", "threads", "scalar", "none"))
+    )
     values["visit"] = int(shape != "none")
     values["scalar"] = int(shape == "scalar")
     if shape == "scalar":

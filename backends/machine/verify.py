@@ -191,15 +191,22 @@ def _block_problems(block: Block, kernel: Kernel, machine: MachineDescription) -
         yield "scalar and all_warps: a scalar block is visited once"
     if block.dest_lane:
         yield "dest_lane is the firmware's"
+    yield from _predicate_problems(block, machine)
+
+
+def _predicate_problems(block: Block, machine: MachineDescription) -> Iterator[str]:
     if block.dest_pred >= machine.predicates:
         yield f"predicate {block.dest_pred}; machine '{machine.name}' has {machine.predicates}"
+    if block.wr_pred and not block.dest_pred:
+        yield "it writes predicate 0, which is not stored"
+    if block.wr_bound and not block.scalar:
+        yield "wr_bound in a block that is not scalar: the bound would change what the block visits"
 
 
 def _register_problems(block: Block, kernel: Kernel, machine: MachineDescription) -> Iterator[str]:
     places = (
         ("a", block.a, block.a_thread, block.a_uniform),
         ("b", block.b, block.b_thread, block.b_uniform),
-        ("e", block.e, 0, any(getattr(block, route) for route in ("e_to_j", "e_to_j4", "e_to_d2"))),
         ("dest", block.dest, block.wr_reg or block.dest_to_z, block.wr_uni),
     )
     rows, uniforms = machine.register_rows, machine.uniform_registers
