@@ -107,7 +107,7 @@ def bench_command(
     }
     if plot and not chosen["kernels"]:
         raise click.UsageError("--plot draws the table of kernels: add --kernels.")
-    wanted = _Wanted(machine, kernels, backends, 20 if quick else decoded, threads, quick)
+    wanted = _Wanted(machine, kernels, backends, 10 if quick else decoded, threads, quick)
     with reporting("qgpu"), _refusing():
         sections = list(_measured(chosen, wanted))
         _report(sections, json_file, document, plot)

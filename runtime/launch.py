@@ -159,7 +159,7 @@ def _continued(engine: Engine, token: int, room: int, ends: frozenset[int]) -> l
 
 
 class _Observer:
-    """Compares generated tokens with a trace and tells of steps; it follows the launch only where it has to."""
+    """Compares generated tokens with a trace and tells of steps; follows the launch only where it has to."""
 
     def __init__(self, launch: Launch, trace: Trace | None, watch: Watch) -> None:
         self._launch = launch
@@ -264,18 +264,27 @@ def _answer(launch: Launch, engine: Engine, request: Sequence[int], count: int) 
     ids = vocabulary(launch.machine)
     values: list[int] = []
     parts: list[int] = []
-    token = engine.feed(request)
-    for _ in range(count * launch.machine.parts):
+    said = _said(launch, engine, request, count * launch.machine.parts + 1)
+    token = said[0]
+    for token in said:
         if ids.token(token).kind not in ("more", "last"):
             break
         parts.append(token)
         if ids.token(token).kind == "last":
             values.append(_value(launch, parts))
             parts = []
-        token = engine.feed((token,))
     if len(values) != count or parts or ids.token(token).kind != "exit":
         raise EngineError(f"READ of {count} words: {len(values)} answers, then {ids.name(token)}")
     return values
+
+
+def _said(launch: Launch, engine: Engine, request: Sequence[int], most: int) -> list[int]:
+    """What an engine says after a request, up to an end or `most` tokens; at least one token."""
+    ends = end_tokens(launch.machine)
+    said = [engine.feed(request)]
+    while said[-1] not in ends and len(said) < most:
+        said += _continued(engine, said[-1], most - len(said), ends)
+    return said
 
 
 def _value(launch: Launch, parts: list[int]) -> int:

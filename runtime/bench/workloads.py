@@ -141,7 +141,7 @@ KERNELS: dict[str, Callable[[int], Workload]] = {
 SIZES = {"vecadd": 256, "dot": 384, "matmul": 8, "histogram": 256, "collatz": 32, "gcd": 64}
 """The sizes of the table: at least 1,000 generated tokens each, in 1,024 words of memory."""
 
-QUICK_SIZES = {"vecadd": 8, "dot": 8}
+QUICK_SIZES = {"vecadd": 3, "dot": 3}
 """The sizes of `--quick`."""
 
 GROWING_SIZES = {"vecadd": (16, 64, 256), "dot": (16, 64, 256), "matmul": (2, 4, 8, 16)}
