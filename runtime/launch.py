@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -262,19 +263,19 @@ def read_region(launch: Launch, engine: Engine, region: Region) -> bytes:
 def _answer(launch: Launch, engine: Engine, request: Sequence[int], count: int) -> list[int]:
     """The values that an engine answers a request with: `count` of them, then EXIT."""
     ids = vocabulary(launch.machine)
+    most = count * launch.machine.parts
+    said = _said(launch, engine, request, most + 1)
+    is_part = (ids.token(token).kind in ("more", "last") for token in said[:most])
+    end = sum(itertools.takewhile(bool, is_part))
     values: list[int] = []
     parts: list[int] = []
-    said = _said(launch, engine, request, count * launch.machine.parts + 1)
-    token = said[0]
-    for token in said:
-        if ids.token(token).kind not in ("more", "last"):
-            break
+    for token in said[:end]:
         parts.append(token)
         if ids.token(token).kind == "last":
             values.append(_value(launch, parts))
             parts = []
-    if len(values) != count or parts or ids.token(token).kind != "exit":
-        raise EngineError(f"READ of {count} words: {len(values)} answers, then {ids.name(token)}")
+    if len(values) != count or parts or ids.token(said[end]).kind != "exit":
+        raise EngineError(f"READ of {count} words: {len(values)} answers, then {ids.name(said[end])}")
     return values
 
 
