@@ -80,9 +80,9 @@ entry:
 def test_a_block_too_large_for_the_registers_says_what_to_do() -> None:
     kernel = made(reversal(12), DEFAULT)
     most = kernel.warp_stride * 32
-    assert most == 64
+    assert most == 256
     with pytest.raises(LaunchError) as raised:
-        after(kernel, [bytes(4)], (128, 1, 1), machine=DEFAULT)
+        after(kernel, [bytes(4)], (512, 1, 1), machine=DEFAULT)
     assert f"runs blocks of at most {most} on machine 'default'; compile it with -maxrregcount 8" in str(
         raised.value
     )

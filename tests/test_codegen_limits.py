@@ -55,7 +55,6 @@ def test_too_many_uniform_registers() -> None:
     [
         ("%x = sdiv %n, i32 3 : i32", "a division of 32-bit integers"),
         ("%x = urem %n, i32 3 : i32", "a remainder of 32-bit integers"),
-        ("%x = mulhi_u %n, i32 3 : i32", "the high half of a product of 32-bit integers"),
         ("%x = sext %n : i64", "a conversion of 32-bit integers"),
         ("%x = load i64 %a : i64", "a load of 64-bit integers"),
     ],

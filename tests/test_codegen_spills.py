@@ -31,11 +31,11 @@ def test_values_beyond_the_registers_go_to_local_memory(
 
 
 def test_a_stated_bound_of_threads_leaves_fewer_registers() -> None:
-    text = reversal(24).replace("{linearised: true}", "{linearised: true, max_threads: 128}")
+    text = reversal(24).replace("{linearised: true}", "{linearised: true, max_threads: 512}")
     kernel = made(text, DEFAULT)
-    assert kernel.registers <= 8 and kernel.warp_stride == 4
+    assert kernel.registers <= 8 and kernel.warp_stride == 16
     free = made(reversal(24), DEFAULT)
-    assert free.registers > 16 and free.local_bytes == 0 and free.warp_stride == 1
+    assert free.registers > 16 and free.local_bytes == 0 and free.warp_stride == 4
 
 
 def test_what_cannot_be_spilled_is_refused() -> None:

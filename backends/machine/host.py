@@ -268,34 +268,63 @@ def _uniform_values(
     for preload in kernel.preloads:
         if preload.uniform is None:
             continue
-        if preload.name.startswith("limit."):
-            value = _limit(preload.name, preload.name[6:], kernel.parameters, arguments)
-        elif preload.name.startswith("room."):
-            limit = _limit(preload.name, preload.name[7:], kernel.parameters, arguments)
-            value = min(limit, 1 << 30) - block["xyz".index(preload.name[5])]
+        kind, _, detail = preload.name.partition(".")
+        if kind in _OF_ARGUMENTS:
+            value = _OF_ARGUMENTS[kind](_Arguments(kernel.parameters, arguments, block), detail)
         else:
             value = launch_value(preload.name, grid, block, layout.shared, layout.local, layout.memory)
         values[preload.uniform] = value & 0xFFFFFFFF
     return values
 
 
-def _limit(name: str, detail: str, parameters: Sequence[Parameter], arguments: Sequence[int | bytes]) -> int:
-    """What the detail `SM:P` of a preload's name says: the low word of scalar P plus M, within 0 and INT_MAX.
+@dataclass(frozen=True)
+class _Arguments:
+    """What preloads that depend on arguments are made of."""
 
-    The word is signed where S is `s`, unsigned where it is `u`.
+    parameters: Sequence[Parameter]
+    arguments: Sequence[int | bytes]
+    block: Dim3
 
-    Raises:
-        LaunchError: there is no such scalar.
-    """
-    kind, _, number = detail.partition(":")
-    known = kind[:1] in ("s", "u") and kind[1:].isdecimal() and number.isdecimal()
-    argument = arguments[int(number)] if known and int(number) < len(arguments) else b""
-    if isinstance(argument, bytes):
-        raise LaunchError(f"the kernel asks the host for '{name}', which it does not know")
-    value = _extended(parameters[int(number)], argument) & 0xFFFFFFFF
-    if kind[0] == "s" and value >> 31:
-        value -= 1 << 32
-    return max(0, min(value + int(kind[1:]), (1 << 31) - 1))
+    def limit(self, detail: str) -> int:
+        """The value of `limit.SM:P`: the low word of scalar P plus M, within 0 and the largest int.
+
+        The word is signed where S is `s`, unsigned where it is `u`.
+
+        Raises:
+            LaunchError: there is no such scalar.
+        """
+        kind, _, number = detail.partition(":")
+        known = kind[:1] in ("s", "u") and kind[1:].isdecimal() and number.isdecimal()
+        argument = self.arguments[int(number)] if known and int(number) < len(self.arguments) else b""
+        if isinstance(argument, bytes):
+            raise LaunchError(f"the kernel asks the host for a limit '{detail}', which it does not know")
+        value = _extended(self.parameters[int(number)], argument) & 0xFFFFFFFF
+        if kind[0] == "s" and value >> 31:
+            value -= 1 << 32
+        return max(0, min(value + int(kind[1:]), (1 << 31) - 1))
+
+    def room(self, detail: str) -> int:
+        """The value of `room.A.SM:P`: that limit, less the threads of a thread block along axis A.
+
+        Raises:
+            LaunchError: there is no such axis or scalar.
+        """
+        axis, _, limit = detail.partition(".")
+        if axis not in ("x", "y", "z"):
+            raise LaunchError(f"the kernel asks the host for room along '{axis}'")
+        return self.limit(limit) - self.block["xyz".index(axis)]
+
+    def outside(self, details: str) -> int:
+        """The value of `outside.ROOM,ROOM`: 1 where one of the rooms is negative, else 0."""
+        return int(any(self.room(detail) < 0 for detail in details.split(",")))
+
+
+_OF_ARGUMENTS: dict[str, Callable[[_Arguments, str], int]] = {
+    "limit": _Arguments.limit,
+    "room": _Arguments.room,
+    "outside": _Arguments.outside,
+}
+"""Preloads that depend on scalar arguments, by the first part of their names."""
 
 
 def _extended(parameter: Parameter, value: int) -> int:

@@ -169,7 +169,7 @@ def remove_dead_writes(tiles: list[Tile]) -> Liveness:
     while True:
         forks, parted = _forks(tiles), any(map(liveness.parts, tiles))
         changed = {register for tile in tiles for register in _drop_dead(tile, liveness.after[tile])}
-        idle = {tile for tile in tiles if _does_nothing(tile)}
+        idle = {tile for tile in tiles if does_nothing(tile)}
         if not idle:
             return liveness
         remove_tiles(tiles, idle)
@@ -194,7 +194,8 @@ def _drop_dead(tile: Tile, live: Live) -> Iterator[Register]:
         tile.predicate = None
 
 
-def _does_nothing(tile: Tile) -> bool:
+def does_nothing(tile: Tile) -> bool:
+    """Whether a tile has no effect, nor any result."""
     effect = tile.data or tile.predicate or tile.touches_memory or tile.taken or tile.next is tile
     return not effect and tile.trap is None
 

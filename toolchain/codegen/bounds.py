@@ -1,13 +1,14 @@
 """Bounds: conditions that the first threads of a thread block fulfil, as one number instead of a bit a thread.
 
-Predicate 1 holds in threads below its bound. Two kinds of conditions are written so, the busiest of a kernel:
+Two kinds of conditions take one token instead of one a thread, the busiest of a kernel:
 
 - i < n, where i is the thread's index along x and n is the same in all threads. In a thread block of one dimension
   the threads that fulfil it are the first n - base, base being the index of the first thread. One scalar block
-  writes that to the bound; in other thread blocks a block over all lanes compares.
-- i < n along any axis, or two of these in a row. The grid loop counts how much room is left along an axis beyond
-  the thread block's end. Where none of it is negative, all threads fulfil the condition, and the bound is beyond
-  them all; else it is 0, and blocks over all lanes compare.
+  writes that to the bound of predicate 1; in other thread blocks a block over all lanes compares.
+- i < n along any axis, or two of these in a row. The grid loop counts how much room is left along each axis beyond
+  the thread block's end. Where none of it is negative, no thread is outside, and one scalar block finds that out.
+  Else blocks over all lanes compare. Their predicate says who is outside: it is 0 at first, so that nothing has to
+  be written while no thread block has threads that are, and cleared before the next one that has none.
 
 The host gives n clamped to what an index may be, so that differences are exact.
 """
@@ -18,9 +19,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from qgpu.toolchain.codegen.arithmetic import logic
 from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.nodes import (
     EQUAL,
+    GREATER,
     LESS,
     LUT_X,
     LUT_Y,
@@ -41,9 +44,6 @@ _MOST = (1 << 31) - 1
 """No thread's index is as large: see LAUNCH in `ir/core/limits.py`."""
 
 _SIGN = 1 << 31
-
-_EVERYONE = 1024
-"""A bound that lies beyond all threads of any thread block, and takes one token."""
 
 _INCLUSIVE = {LESS: 0, LESS | EQUAL: 1}
 """What is added to a limit, by the relation of the index to it."""
@@ -68,6 +68,17 @@ class Room:
 
 
 @dataclass(frozen=True)
+class Rooms:
+    """What the grid loop counts: rooms, and in a register whether one of them is negative (not 0 if so)."""
+
+    rooms: tuple[Room, ...] = ()
+    outside: Register | None = None
+
+
+NO_ROOMS = Rooms()
+
+
+@dataclass(frozen=True)
 class _Comparison:
     """The index along an axis, or in the thread block, is less than a number of the thread block's plus `more`."""
 
@@ -85,8 +96,8 @@ class _Steps:
     comparisons: list[_Comparison] = field(default_factory=list)
 
 
-def choose_bound(tiles: list[Tile], lowered: Lowered) -> list[Room]:
-    """Let the busiest condition that can be one be a bound; returns what the grid loop has to count for it.
+def choose_bound(tiles: list[Tile], lowered: Lowered) -> Rooms:
+    """Let the busiest condition that can take one token; returns what the grid loop has to count for it.
 
     No other condition shares its predicate: in thread blocks that have a bound its stored bits stay 0.
     """
@@ -99,12 +110,12 @@ def choose_bound(tiles: list[Tile], lowered: Lowered) -> list[Room]:
         count = _count(steps, lowered)
         if count is not None:
             first.flat = _bound(first, count)
-            return []
+            return NO_ROOMS
         rooms = _rooms(steps, lowered)
-        if rooms:
+        if rooms is not None:
             _compare_at_once(steps, tiles, rooms)
             return rooms
-    return []
+    return NO_ROOMS
 
 
 def _conditions(
@@ -115,7 +126,9 @@ def _conditions(
         return
     steps, tile = _Steps([]), first
     own = (GuardLiteral(first.predicate, True),)
-    while tile is not None and tile.predicate is first.predicate and tile.guard == (own if steps.tiles else ()):
+    while (
+        tile is not None and tile.predicate is first.predicate and tile.guard == (own if steps.tiles else ())
+    ):
         comparison = _comparison(tile.routing.expression)
         if comparison is None or tile.data in read or tile.touches_memory:
             return
@@ -181,43 +194,68 @@ def _bound(tile: Tile, count: Expression) -> Tile:
 # Thread blocks that lie inside as a whole
 
 
-def _rooms(steps: _Steps, lowered: Lowered) -> list[Room]:
-    """The rooms that tell whether all threads fulfil a condition; none if they cannot."""
-    found = [_room(comparison, lowered) for comparison in steps.comparisons[: _AXES + 1]]
-    rooms = [room for room in dict.fromkeys(found) if room is not None]
-    return rooms if None not in found and len(rooms) <= _AXES else []
-
-
-def _room(comparison: _Comparison, lowered: Lowered) -> Room | None:
-    """The room that a comparison leaves beyond a thread block: the limit, less the index of its end."""
-    if not comparison.index.startswith("index."):
+def _rooms(steps: _Steps, lowered: Lowered) -> Rooms | None:
+    """The rooms that tell whether all threads fulfil a condition, if they can."""
+    names = {(c.index, lowered.clamped(c.number, c.signed, c.more)) for c in steps.comparisons}
+    if len(names) > _AXES or not all(index.startswith("index.") and name for index, name in names):
         return None
-    axis = comparison.index[-1]
-    name = lowered.clamped(comparison.number, comparison.signed, comparison.more)
-    if not name:
-        return None
-    start = lowered.special(f"room.{axis}.{name}")
-    key = f"left.{axis}.{name}"
-    left = lowered.specials.setdefault(
-        key, Register("uniform", key, pinned=True, preload=start.preload)
-    )
-    return Room(axis, left, start)
+    details = sorted(f"{index[-1]}.{name}" for index, name in names)
+    outside = lowered.special(f"outside.{','.join(details)}")
+    return Rooms(tuple(_room(detail, lowered) for detail in details), outside)
 
 
-def _compare_at_once(steps: _Steps, tiles: list[Tile], rooms: Sequence[Room]) -> None:
-    """Put a scalar comparison before a condition's tiles, which run where it says that there is no room."""
+def _room(detail: str, lowered: Lowered) -> Room:
+    """The room beyond a thread block along an axis: a limit, less the index of the thread block's end."""
+    start, key = lowered.special(f"room.{detail}"), f"left.{detail}"
+    left = Register("uniform", key, pinned=True, preload=start.preload)
+    return Room(detail[0], lowered.specials.setdefault(key, left), start)
+
+
+def _compare_at_once(steps: _Steps, tiles: list[Tile], rooms: Rooms) -> None:
+    """Put a scalar test before a condition's tiles, which run only where a thread is outside."""
     first, last = steps.tiles[0], steps.tiles[-1]
-    body = last.taken or last.next
-    everyone, nobody = _bound(first, move(_EVERYONE)), _bound(first, move(0))
-    every_lane = replace(first)
-    test = routed(_negative([room.left for room in rooms]))
-    vars(first).update(vars(Tile(test, scalar=True, loc=first.loc, root=first.root)))
-    first.next, first.taken, everyone.next, nobody.next = everyone, nobody, body, every_lane
+    predicate, loc, outside = first.predicate, first.loc, rooms.outside
+    assert predicate is not None and outside is not None and last.next is not None
+    predicate.pinned = True
+    stale = Register("uniform", f"{predicate.name}.stale", pinned=True)
+    compare = replace(first)
+    _turn(tiles, [compare, *steps.tiles[1:]], predicate)
+    last = steps.tiles[-1] if len(steps.tiles) > 1 else compare
+    body, skipped = last.taken or last.next, last.next
+
+    cleared = (GuardLiteral(predicate, True),)
+    inside = (GuardLiteral(predicate, False),)
+    either = Tile(routed(logic("or", outside, stale)), scalar=True, loc=loc, complete=True)
+    which = Tile(routed(move(outside)), scalar=True, loc=loc)
+    clear = Tile(routed(move(0)), guard=cleared, predicate=predicate, loc=loc)
+    fresh = Tile(routed(move(0)), scalar=True, data=stale, loc=loc, complete=True)
+    mark = Tile(routed(move(1)), scalar=True, data=stale, loc=loc)
+    anyone = Tile(routed(move(1)), guard=inside, loc=loc, taken=body, next=skipped)
+
+    vars(first).update(vars(either))
+    first.next, first.taken = body, which
+    which.next, which.taken = clear, mark
+    clear.next, fresh.next, mark.next = fresh, body, compare
+    branches, last.taken = last.taken is not None, None
+    last.next = anyone if branches else body
     position = tiles.index(first)
-    tiles[position : position + 1] = [first, everyone, nobody, every_lane]
+    tiles[position : position + 1] = [first, which, clear, fresh, mark, compare]
+    if branches:
+        tiles.insert(tiles.index(last) + 1, anyone)
 
 
-def _negative(registers: Sequence[Register]) -> Expression:
-    """An expression that is not 0 where one of up to two registers is negative."""
-    x, y = (*registers, 0)[:2]
+def _turn(tiles: Sequence[Tile], steps: Sequence[Tile], predicate: Register) -> None:
+    """Let a predicate say the opposite, by the steps that compute it, where it is read."""
+    for step in steps:
+        expression = step.routing.expression
+        turned = replace(expression, relation=expression.relation ^ (LESS | EQUAL | GREATER))
+        step.routing = replace(step.routing, expression=turned)
+    for tile in (*tiles, steps[0]):
+        if any(literal.register is predicate for literal in tile.guard):
+            tile.guard = tuple(~g if g.register is predicate else g for g in tile.guard)
+
+
+def any_negative(rooms: Rooms) -> Expression:
+    """An expression that is not 0 where one of the rooms, one or two, is negative."""
+    x, y = (*(room.left for room in rooms.rooms), 0)[:2]
     return Expression("lop3", x, y, _SIGN, lut=(LUT_X | LUT_Y) & LUT_Z)

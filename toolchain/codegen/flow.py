@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from qgpu.toolchain.codegen.arithmetic import total
-from qgpu.toolchain.codegen.bounds import Room, choose_bound
+from qgpu.toolchain.codegen.bounds import NO_ROOMS, Room, Rooms, any_negative, choose_bound
 from qgpu.toolchain.codegen.environment import Lowered
 from qgpu.toolchain.codegen.nodes import GREATER, LESS, Expression, move, word
 from qgpu.toolchain.codegen.regions import Region
@@ -79,9 +79,7 @@ def _preloaded(tiles: Iterable[Tile]) -> set[str]:
     return {register.preload for tile in tiles for register in tile.routing.registers if register.preload}
 
 
-def grid_loop(
-    entry: Tile, lowered: Lowered, read: set[str], rooms: Sequence[Room] = ()
-) -> list[Tile]:
+def grid_loop(entry: Tile, lowered: Lowered, read: set[str], rooms: Rooms = NO_ROOMS) -> list[Tile]:
     """The tiles after the kernel's end: the first is where the kernel goes, the last goes back to the entry.
 
     `nctaid.total` counts the thread blocks that are left. Of ctaid, the axes up to the last one that the
@@ -92,10 +90,13 @@ def grid_loop(
     used = [axis for axis in _AXES if read & {f"ctaid.{axis}", f"index.{axis}"}]
     axes = _AXES[: _AXES.index(used[-1]) + 1] if used else ""
     tiles: list[Tile] = []
-    following = entry
+    if rooms.outside is not None:
+        tiles = [Tile(routed(any_negative(rooms)), scalar=True, data=rooms.outside)]
+        _chain(tiles, entry)
+    again = following = tiles[0] if tiles else entry
     for axis in reversed(axes):
-        own = [room for room in rooms if room.axis == axis]
-        counting = _count(axis, lowered, f"index.{axis}" in read, own, entry, following)
+        own = [room for room in rooms.rooms if room.axis == axis]
+        counting = _count(axis, lowered, f"index.{axis}" in read, own, again, following)
         tiles = [*counting, *tiles]
         following = counting[0]
     last.taken = following

@@ -13,6 +13,7 @@ from qgpu.toolchain.codegen.liveness import read, written
 from qgpu.toolchain.codegen.splicing import Place, signature, sources_of
 from qgpu.toolchain.codegen.tiles import Tile
 
+
 def hoist_common(tiles: list[Tile], place: Place) -> None:
     """Move blocks up before scalar branches, in place; tiles have their registers' numbers already."""
     sources = sources_of(tiles)
@@ -22,9 +23,7 @@ def hoist_common(tiles: list[Tile], place: Place) -> None:
             sources = sources_of(tiles)
 
 
-def _common(
-    branch: Tile, sources: Mapping[Tile, list[Tile]], place: Place
-) -> tuple[Tile, Tile] | None:
+def _common(branch: Tile, sources: Mapping[Tile, list[Tile]], place: Place) -> tuple[Tile, Tile] | None:
     """Two equal tiles, one on each way of a branch, that nothing before them on their ways forbids to move."""
     if not branch.scalar or branch.taken is None or branch.next is None or written(branch):
         return None

@@ -7,14 +7,15 @@ has come to it without a jump.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
+from qgpu.toolchain.codegen.allocate import does_nothing, remove_tiles
 from qgpu.toolchain.codegen.registers import GuardLiteral
 from qgpu.toolchain.codegen.splicing import sources_of
 from qgpu.toolchain.codegen.tiles import Tile
 
 
-def pass_over_idle(tiles: Sequence[Tile]) -> None:
+def pass_over_idle(tiles: list[Tile]) -> None:
     """Give tiles another way for when no lane takes part, instead of branches before them where these are alike."""
     sources = sources_of(tiles)
     position = {tile: index for index, tile in enumerate(tiles)}
@@ -27,6 +28,7 @@ def pass_over_idle(tiles: Sequence[Tile]) -> None:
         if first.next is not tile.next:
             first.idle = tile.next
         tile.next, tile.taken = tile.taken, None
+    remove_tiles(tiles, {tile for tile in tiles if does_nothing(tile)})
     for tile in tiles:
         end = _end_of_run(tile)
         if end is not tile.next and tile.idle is None and tile.taken is None:
@@ -42,13 +44,13 @@ def _first_of_lanes(branch: Tile, sources: Mapping[Tile, list[Tile]]) -> Tile | 
     if lanes is None or branch.next is branch.taken:
         return None
     source, tile = branch, branch.taken
-    while tile is not None and tile.scalar and _is_harmless(tile) and sources[tile] == [source]:
+    while tile is not None and tile.scalar and _is_harmless(tile) and _only(tile, source, sources, lanes):
         source, tile = tile, tile.next
     if tile is None or tile.scalar or set(tile.guard) != lanes or tile.everyone:
         return None
     if tile.idle is not None:
         return tile if tile.idle is branch.next else None
-    if any(way is not source and not _brings_lanes(way, tile) for way in sources[tile]):
+    if not _only(tile, source, sources, lanes):
         return None
     return tile if tile.taken is None or tile.next is branch.next else None
 
@@ -57,14 +59,17 @@ def _is_harmless(tile: Tile) -> bool:
     return not (tile.touches_memory or tile.taken or tile.predicate or tile.trap is not None)
 
 
-def _brings_lanes(source: Tile, tile: Tile) -> bool:
-    """Whether a way to a tile is taken only where there are lanes for it."""
-    if source.bound and source.next is tile and source.routing.expression.moved not in (None, 0):
-        return isinstance(source.routing.expression.moved, int) and tile.guard == (
-            GuardLiteral(source.predicate, True),  # pyright: ignore[reportArgumentType]
-        )
+def _only(tile: Tile, source: Tile, sources: Mapping[Tile, list[Tile]], lanes: set[GuardLiteral]) -> bool:
+    """Whether the other ways to a tile are taken only where there are lanes for what follows."""
+    return all(way is source or _brings_lanes(way, tile, lanes) for way in sources[tile])
+
+
+def _brings_lanes(source: Tile, tile: Tile, wanted: set[GuardLiteral]) -> bool:
+    """Whether a way to a tile is taken only where some lane is among those wanted."""
+    if source.complete:
+        return source.next is tile and source.taken is not tile
     lanes = _voters(source)
-    return source.taken is tile and source.next is not tile and lanes is not None and set(tile.guard) <= lanes
+    return source.taken is tile and source.next is not tile and lanes is not None and wanted <= lanes
 
 
 def _voters(branch: Tile) -> set[GuardLiteral] | None:

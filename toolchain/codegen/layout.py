@@ -29,7 +29,7 @@ def laid_out(tiles: Sequence[Tile]) -> list[Tile]:
         while tile is not None and tile not in placed:
             placed[tile] = None
             body = tile.taken
-            if body is None or tile.next is None or {body, tile.next} & placed.keys():
+            if body is None or tile.next is None or tile.complete or {body, tile.next} & placed.keys():
                 tile = tile.next
             elif busiest[body] > busiest[tile.next] or _leads_to(body, tile.next, position):
                 tile = tile.next if _turn(tile) else body

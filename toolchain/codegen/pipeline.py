@@ -27,7 +27,6 @@ from qgpu.toolchain.codegen.selection import Draft, Selector
 from qgpu.toolchain.codegen.selections import sink_operations
 from qgpu.toolchain.codegen.tiles import Tile
 
-
 _PATIENCE = 3
 """Attempts after which no block reads an accumulator any more that might have to be taken from it."""
 

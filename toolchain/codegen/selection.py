@@ -337,7 +337,7 @@ class Selector:
         if draft.root.uniform or draft.root in self.decisions.plain:
             return None
         place = draft.writes.slot if draft.writes and draft.writes.kind == "set" else draft.writes
-        if place is None:
+        if place is None or place.data is None:
             return Accumulator()
         last = (node.data for node in draft.leaves if self._is_last_read(draft, node))
         return Accumulator(frozenset(filter(None, (place.data, *last))))

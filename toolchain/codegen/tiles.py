@@ -32,6 +32,7 @@ class Tile:
         taken: the tile that follows if some lane's result is not 0, or None where next always does.
         idle: the tile that follows if no lane takes part, or None where next does then as well.
         bound: whether the result is the bound of the predicate.
+        complete: whether all threads take part in what follows by `next`.
         flat: the tile that stands for it in thread blocks of one dimension.
         root: the node that it is for, if it is for one.
     """
@@ -54,6 +55,7 @@ class Tile:
     stores_second: bool = False
     idle: Tile | None = None
     bound: bool = False
+    complete: bool = False
     flat: Tile | None = None
     root: Node | None = None
 
