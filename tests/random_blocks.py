@@ -73,12 +73,8 @@ def _routes(rng: random.Random) -> dict[str, int | str]:
     return values
 
 
-def random_block(rng: random.Random, machine: MachineDescription, index: int, bounded: bool = False) -> Block:
-    """A block with random routes, operation, guards and destinations, followed by itself or the next.
-
-    Args:
-        bounded: predicate 1 is given by its bound, and not stored.
-    """
+def random_block(rng: random.Random, machine: MachineDescription, index: int) -> Block:
+    """A block with random routes, operation, guards and destinations, followed by itself or the next."""
     values = _routes(rng)
     displaces = "imm_to_j" in values or "imm_to_k" in values
     values["imm"] = rng.randrange(-64, 64) % 2**32 if displaces else word(rng)
@@ -91,10 +87,9 @@ def random_block(rng: random.Random, machine: MachineDescription, index: int, bo
         thread = any(values.get(route) for route in routes)
         values[port] = stride * rng.randrange(4) if thread else rng.randrange(1, 8)
     values["c"], values["e"] = rng.randrange(1, 8), rng.randrange(1, 8)
-    first = 2 if bounded else 1
-    values["dest_pred"] = rng.choice((first, first, 2, 3, machine.predicates - 1))
+    values["dest_pred"] = rng.choice((1, 1, 2, 3, machine.predicates - 1))
     if values.get("wr_bound"):
-        values["dest_pred"] = rng.randrange(2) if bounded else 0
+        values["dest_pred"] = rng.randrange(2)
     values["guard_true"] = 1 | rng.choice((0, 0, 0, 2, 4, 8, 128)) & (1 << machine.predicates) - 1
     values["guard_false"] = rng.choice((0, 0, 2, 4, 8))
     shape = (
@@ -150,15 +145,19 @@ class Stream:
                 for _ in range(self.machine.lanes):
                     self.send(*self.ids.value(word(self.rng)))
 
-    def predicates(self, bounded: bool) -> None:
+    def predicates(self) -> None:
         """Write the stored predicates of the first warps."""
         self.enter(Block(visit=1, all_warps=1, wr_pred=1, dest_pred=2), 0)
-        low = 2 if bounded else 1
         for warp in range(min(2, self.machine.warps)):
             self.send(*([self.ids.id("warp", warp)] if warp else []))
             for _ in range(self.machine.lanes):
-                vector = self.rng.getrandbits(self.machine.predicates - low) << low
+                vector = self.rng.getrandbits(self.machine.predicates - 1) << 1
                 self.send(self.ids.id("last", vector))
+
+    def bound(self) -> None:
+        """Give predicate 1 a bound, which may be negative or beyond the threads."""
+        self.enter(Block(visit=1, scalar=1, wr_bound=1, dest_pred=1), 0)
+        self.send(*self.ids.value(self.rng.randrange(-8, self.machine.threads + 8)))
 
     def threads(self) -> None:
         """Say how many threads there are."""
@@ -189,7 +188,7 @@ class Stream:
 
 def random_stream(rng: random.Random, machine: MachineDescription, blocks: int) -> list[int]:
     """Return a token sequence: state, then one random block after another, each loaded and run to its end."""
-    stream, bounded = Stream(rng, machine), rng.random() < 0.5
+    stream = Stream(rng, machine)
     stream.send(stream.ids.id("reset"))
     stream.memory()
     stream.registers()
@@ -200,8 +199,9 @@ def random_stream(rng: random.Random, machine: MachineDescription, blocks: int) 
             stream.uniforms()
         if index % 4 == 0:
             stream.threads()
-            stream.predicates(bounded)
-        stream.run(random_block(rng, machine, number, bounded), number)
+            stream.predicates()
+            stream.bound()
+        stream.run(random_block(rng, machine, number), number)
     return stream.tokens
 
 

@@ -247,7 +247,7 @@ RUN_BLOCKS = 32
 BOUNDS = 2
 """Predicates 0 to BOUNDS - 1 hold in every thread whose number is below the predicate's bound.
 
-Predicate 0 is nothing but its bound; predicate 1 is stored as well, and a program uses the one or the other.
+Predicate 0 is nothing but its bound; the others are stored as well, and hold where either says so.
 """
 
 

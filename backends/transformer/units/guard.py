@@ -12,6 +12,7 @@ from qgpu.backends.transformer.circuit import (
     Circuit,
     Column,
     Form,
+    FormLike,
     Head,
     as_form,
     at_least,
@@ -58,11 +59,14 @@ def choose_lane(
     met = [
         circuit.channel(f"guards_met.{lane}", machine.predicates, "memory") for lane in range(machine.lanes)
     ]
-    _keep_guards(circuit, machine, token, state, fields, met)
     circuit.unit("bounds of predicates")
+    bounds = [_decode_bound(circuit, machine, token, state, fields, predicate) for predicate in range(BOUNDS)]
     everywhere = total(
-        _guard_by_bound(circuit, machine, token, state, fields, met, predicate) for predicate in range(BOUNDS)
+        _guard_by_bound(circuit, bound, fields, met, predicate) for predicate, bound in enumerate(bounds)
     )
+    held = [_held(circuit, bound) for bound in bounds]
+    circuit.unit("predicates")
+    _keep_guards(circuit, machine, token, state, fields, held, met)
     circuit.unit("lane selection")
     wanted = total(fields.bits["guard_true"])
     visit, scalar = fields.flag("visit"), as_form(fields.flag("scalar"))
@@ -91,44 +95,86 @@ def _warp_left(circuit: Circuit, state: State, fields: Fields) -> Channel:
     return circuit.both("warp_left", fields.flag("all_warps"), more)
 
 
-def _guard_by_bound(
+@dataclass(frozen=True)
+class _Bound:
+    """A predicate's bound beside the current warp.
+
+    Attributes:
+        name: of its channels.
+        sign, beyond: it is negative; it lies above the threads of every warp.
+        over, there: its warp is above the current one, or is the current one.
+        lanes: for each lane but the last, whether it lies below the bound's lane.
+    """
+
+    name: str
+    sign: Form
+    beyond: Channel
+    over: Channel
+    there: Channel
+    lanes: list[Channel]
+
+    def whole(self) -> list[tuple[FormLike, ...]]:
+        """Conjunctions, at most one of which holds, that the whole warp is below the bound."""
+        return [(1 - self.sign, self.beyond), (1 - self.sign, 1 - self.beyond.form(), self.over)]
+
+    def partly(self, lane: int) -> tuple[FormLike, ...]:
+        """The conjunction that a lane is below the bound and a later one is not."""
+        return (1 - self.sign, 1 - self.beyond.form(), self.there, self.lanes[lane])
+
+
+def _decode_bound(
     circuit: Circuit,
     machine: MachineDescription,
     token: Incoming,
     state: State,
     fields: Fields,
-    met: Sequence[Channel],
     predicate: int,
-) -> Form:
-    """Count the predicate where the bound makes it hold; return what it counts in every lane of the warp.
+) -> _Bound:
+    """Compare a bound with the current warp and with each lane.
 
     A thread is below the bound if its warp is below the bound's upper bits, or is there and the lane is below
     the lower ones.
     """
     name, lane_bits = f"bound.{predicate}", (machine.lanes - 1).bit_length()
-    bound = _keep_bound(circuit, token, fields, predicate)
+    bits = _keep_bound(circuit, token, fields, predicate)
     warp_bits = len(state.warp)
-    upper, sign = bound[lane_bits : lane_bits + warp_bits], bound[31].form()
+    upper = bits[lane_bits : lane_bits + warp_bits]
     beyond, over, there = (circuit.channel(f"{name}.{part}") for part in ("beyond", "over", "there"))
-    above = bound[lane_bits + warp_bits : 31]
+    above = bits[lane_bits + warp_bits : 31]
     circuit.add_function(total(above), len(above), [(beyond, at_least(1))])
     lanes = circuit.bus(f"{name}.lane", machine.lanes - 1)
     below = [(output, at_least(lane + 1)) for lane, output in enumerate(lanes)]
-    circuit.add_function(number(bound[:lane_bits]), machine.lanes - 1, below)
+    circuit.add_function(number(bits[:lane_bits]), machine.lanes - 1, below)
     span = 1 << warp_bits
     distance = number(upper) - number(state.warp) + span
     circuit.add_function(distance, 2 * span, [(over, at_least(span + 1)), (there, exactly(span))])
+    return _Bound(name, bits[31].form(), beyond, over, there, lanes)
+
+
+def _guard_by_bound(
+    circuit: Circuit, bound: _Bound, fields: Fields, met: Sequence[Channel], predicate: int
+) -> Form:
+    """Count the predicate where the bound makes it hold; return what it counts in every lane of the warp."""
     everywhere: list[Form] = []
     for field, count in (("guard_true", 1), ("guard_false", -1)):
         guard = fields.bits[field][predicate]
-        whole = circuit.channel(f"{name}.{field}")
-        circuit.add_and(whole, guard, 1 - sign, beyond)
-        circuit.add_and(whole, guard, 1 - sign, 1 - beyond.form(), over)
+        whole = circuit.channel(f"{bound.name}.{field}")
+        for literals in bound.whole():
+            circuit.add_and(whole, guard, *literals)
         everywhere.append(whole.form() * count)
-        for lane, output in enumerate(lanes):
-            partly = (guard, 1 - sign, 1 - beyond.form(), there, output)
-            circuit.add_and(met[lane], *partly, coefficient=count)
+        for lane in range(len(bound.lanes)):
+            circuit.add_and(met[lane], guard, *bound.partly(lane), coefficient=count)
     return total(everywhere)
+
+
+def _held(circuit: Circuit, bound: _Bound) -> list[Channel]:
+    """For each lane, whether the bound makes the predicate hold: a stored one is then not counted as well."""
+    held = circuit.bus(f"{bound.name}.held", len(bound.lanes) + 1)
+    for literals in bound.whole():
+        circuit.neuron(conjunction(*literals), *((output, 1) for output in held))
+    for lane, output in enumerate(held[:-1]):
+        circuit.add_and(output, *bound.partly(lane))
+    return held
 
 
 def _keep_bound(circuit: Circuit, token: Incoming, fields: Fields, predicate: int) -> list[Channel]:
@@ -148,12 +194,13 @@ def _keep_guards(
     token: Incoming,
     state: State,
     fields: Fields,
+    held: Sequence[Sequence[Channel]],
     met: list[Channel],
 ) -> None:
     """Add to `met[l]`, for each lane of the current warp, how many predicates of `guard_true` are 1 in it.
 
     Those of `guard_false` that are 1 count against it: the guard holds where `met` is the number of the
-    former. Predicate 0 is not stored.
+    former. Predicate 0 is not stored; one that is `held` by its bound is counted already.
 
     A row is a thread; a column is a lane, a predicate and a guard. One query reads the rows of a warp: each
     lane's bits stand in columns of their own, and the row of the head's first lane alone carries the
@@ -172,7 +219,7 @@ def _keep_guards(
             Column(
                 conjunction(value, token.argument[p], keys.lane_before[lane]),
                 [(met[lane], sign)],
-                gate[p].form(),
+                conjunction(gate[p], *(1 - channels[lane].form() for channels in held[p : p + 1])),
             )
             for sign, gate in ((1, fields.bits["guard_true"]), (-1, fields.bits["guard_false"]))
             for p in stored
