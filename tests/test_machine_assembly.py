@@ -21,9 +21,32 @@ TEXTS = {
         visit=1, all_warps=1, op="merge", width8=1, check=1, m_to_x=1, wr_mem=1, a=4, a_thread=1, a_to_i=1,
         i_unsigned=1, imm=3, imm_to_j=1, c=3, c_to_d=1, ones_to_y=1, next_exit=1,
     ),
-    "all  r0, p3 = mad x=raw.s16[u5] y=1 ; next 0": Block(
+    "all  p3 = mad x=raw.s16[u5] y=1 ; next 0": Block(
         visit=1, all_warps=1, a=5, a_uniform=1, a_to_d=1, m_sub_to_x=1, m_signed=1, width16=1, one_to_y=1,
-        wr_reg=1, wr_pred=1, dest_pred=3,
+        wr_pred=1, dest_pred=3,
+    ),
+    "@p0 @p1 all  raw2[r1*4] = mad x=mem[u1 + r1*4 + u5*4] y=u2 ; falls to 8, idle 9": Block(
+        visit=1, all_warps=1, guard_true=3, a=4, a_thread=1, a_to_i4=1, c=1, c_to_d=1, check=1, m_to_x=1,
+        e=5, e_to_j4=1, b=2, b_uniform=1, b_to_y=1, wr_mem2=1, i_to_k=1, next=8, fall=1, skip_idle=1, taken=9,
+    ),
+    "all  r2 = mad x=r1 y=mem[u3 + u9] z=r2 ; falls to 1, taken 4": Block(
+        visit=1, all_warps=1, a=4, a_thread=1, a_to_x=1, c=3, c_to_d=1, e=9, e_to_j=1, check=1, m_to_y=1,
+        dest_to_z=1, wr_reg=1, dest=8, next=1, fall=1, branch_any=1, taken=4,
+    ),
+    "all  r0 = mad x=mem[u1 + r0*4] y=1 z=mem2[u2 + r0*4] ; exit, idle 3": Block(
+        visit=1, all_warps=1, a_thread=1, a_to_i4=1, c=1, c_to_d=1, check=1, m_to_x=1, one_to_y=1,
+        m2_to_z=1, e=2, e_to_d2=1, i_to_k=1, check2=1, wr_reg=1, next_exit=1, skip_idle=1, taken=3,
+    ),
+    "all  mem2[u2 + 8] = mad x=r0 y=1 z=mem2[u2 + 8] ; next 0": Block(
+        visit=1, all_warps=1, a_thread=1, a_to_x=1, one_to_y=1, m2_to_z=1, e=2, e_to_d2=1, imm=8,
+        imm_to_k=1, check2=1, wr_mem2=1,
+    ),
+    "all  mad checking mem2[u2 + r0] ; next 0": Block(
+        visit=1, all_warps=1, a_thread=1, a_to_i=1, e=2, e_to_d2=1, i_to_k=1, check2=1,
+    ),
+    "scalar  bound1 = mad x=u6 y=u8 z=u4 ; falls to 2": Block(
+        visit=1, scalar=1, a=6, a_uniform=1, a_to_x=1, c=8, c_to_y=1, b=4, b_uniform=1, b_to_z=1,
+        wr_bound=1, dest_pred=1, next=2, fall=1,
     ),
     "all  r0 = lop3[0x96] x=r1 y=u2 z=0x12345678 ; next 0": Block(
         visit=1, all_warps=1, op="lop3", lut=0x96, a=4, a_thread=1, a_to_x=1, c=2, c_to_y=1, imm_to_z=1,
@@ -46,3 +69,9 @@ def test_program_text() -> None:
     assert "  preload tid.x: block 7" in lines
     assert "  2: @p0 @p1 all  r2 = mad x=mem[u1 + r1*4] y=1 ; next 3  # k.cu:3:1" in lines
     assert text.count("# k.cu:") == 8
+
+
+def test_what_the_host_may_send_instead_is_listed() -> None:
+    lines = program_text(machine_kernels.program(machine_kernels.vecadd_flat())).splitlines()
+    assert "  flat thread block: 1: scalar  bound1 = mad x=u6 y=u8 z=u4 ; falls to 2" in lines
+    assert "  one thread block: 4: ; exit" in lines

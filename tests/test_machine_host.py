@@ -54,6 +54,21 @@ def test_the_program_arrives(machine: MachineDescription) -> None:
     assert set(state.rom[len(kernel.blocks) :]) == {None}
 
 
+@pytest.mark.parametrize("grid", [(1, 1, 1), (2, 1, 1), (1, 1, 3)])
+@pytest.mark.parametrize("block", [(4, 1, 1), (4, 2, 1), (2, 1, 3)])
+def test_the_program_is_that_of_the_launch(grid: Dim3, block: Dim3) -> None:
+    """Variants take the place of blocks where the thread block has one dimension, or the grid one block."""
+    kernel = machine_kernels.vecadd_flat()
+    launch = build_launch(SMALL, kernel, grid, block, [b"", b"", b"", 0])
+    expected = dict(enumerate(kernel.blocks))
+    expected |= dict(kernel.flat) if block[1:] == (1, 1) else {}
+    expected |= dict(kernel.single) if grid == (1, 1, 1) else {}
+    assert launch.program == tuple(expected.values())
+    sent = after_prompt(launch).rom[: len(expected)]
+    assert sent == [encode_block(block, SMALL) for block in launch.program]
+    assert launch.kernel == kernel
+
+
 def test_a_row_that_differs_little_takes_few_tokens() -> None:
     stages = []
     for changed in (0, 1):
@@ -137,8 +152,8 @@ def test_special_registers(machine: MachineDescription, block: Dim3) -> None:
         warp, lane = divmod(number, machine.lanes)
         rows = [register * kernel.warp_stride + warp for register in range(4)]
         assert [state.registers[row][lane] for row in rows] == [*thread, lane]
-        assert state.predicates[0][warp] >> lane & 1
-    assert sum(mask.bit_count() for mask in state.predicates[0]) == len(threads)
+    assert state.bounds == [len(threads), 0]
+    assert not any(any(masks) for masks in state.predicates)
     assert state.warps == -(-len(threads) // machine.lanes)
     assert state.uniforms[4:10] == [block[0], block[2], 2**32 - 2, 6, 0, 2**32 - 9]
 

@@ -10,10 +10,10 @@ import machine_kernels
 from example_launches import launch_of
 from launches import LAUNCHES
 from launches import Launch as Example
-from qgpu.backends.machine.block import FAULTS, OPS, Block
+from qgpu.backends.machine.block import FAULTS, OPS, RUN_BLOCKS, Block
 from qgpu.backends.machine.description import DEFAULT, SMALL, MachineDescription
 from qgpu.backends.machine.host import Launch, build_launch
-from qgpu.backends.machine.program import Kernel
+from qgpu.backends.machine.program import Kernel, Variants
 from qgpu.backends.machine.tokens import vocabulary
 from qgpu.backends.reference.lanes import OPERATIONS
 from qgpu.backends.reference.machine import Machine
@@ -30,7 +30,7 @@ def test_every_operation_has_a_row() -> None:
 
 def state(machine: Machine) -> list[np.ndarray]:
     lanes = LaneMachine(machine)
-    return [lanes.registers, lanes.uniforms, lanes.predicates, lanes.memory]
+    return [lanes.registers, lanes.uniforms, lanes.predicates, lanes.memory, np.array(lanes.bounds)]
 
 
 def outcome(run: object) -> object:
@@ -62,7 +62,7 @@ def check_from_here(machine: Machine, following: int | None, limit: int) -> None
     if isinstance(expected, tuple):
         return
     assert lanes.tokens == len(tokens)
-    found = (lanes.registers, lanes.uniforms, lanes.predicates, lanes.memory)
+    found = (lanes.registers, lanes.uniforms, lanes.predicates, lanes.memory, np.array(lanes.bounds))
     for mine, wanted in zip(found, state(machine), strict=True):
         assert np.array_equal(mine, wanted)
 
@@ -73,17 +73,22 @@ WIDE = replace(SMALL, name="wide", lanes=8, warps=4, register_words=128)
 @pytest.mark.parametrize("machine", [SMALL, WIDE], ids=lambda machine: machine.name)
 @pytest.mark.parametrize("seed", range(4))
 def test_random_blocks(machine: MachineDescription, seed: int) -> None:
-    """Each random block from a random state; some with registers in rows that belong to other warps."""
+    """Each random block from a random state; some with registers in rows that belong to other warps.
+
+    The executor of whole blocks goes where `next` says, and takes it that a run ends before its last block falls.
+    """
     rng = random.Random(seed)
     stream = Stream(rng, machine)
     stream.send(stream.ids.id("reset"))
     stream.memory()
-    stream.threads()
     for index in range(60):
         number = index % machine.rom_blocks
         if index % 6 == 0:
             stream.uniforms()
+            stream.threads()
         block = random_block(rng, machine, number)
+        if block.next % RUN_BLOCKS == 0:
+            block = replace(block, fall=0)
         if rng.random() < 0.2:
             block = replace(block, dest=rng.randrange(8), a=rng.randrange(8), c=rng.randrange(8))
         check_from_here(stream.reference, stream.enter(block, number), 300)
@@ -119,6 +124,11 @@ def launches() -> dict[str, Launch]:
     adding = replace(access.blocks[0], a_to_x=0, m_to_x=1, b_thread=1, b_to_z=1, a_thread=0)
     counting = replace(adding, b_thread=0, b_to_z=0, imm=1, imm_to_z=1, wr_uni=1, dest=5)
     running = replace(counting, wr_mem=0, m_to_x=0, a=5, a_uniform=1, a_to_x=1)
+    second = {"m2_to_z": 1, "e": 1, "e_to_d2": 1, "check2": 1, "wr_mem2": 1}
+    mean = replace(access.blocks[0], a_to_i4=1, wr_mem=0, c_to_d=0, check=0, i_to_k=1, **second)
+    shifted = replace(mean, m_to_x=1, a_to_x=0, c_to_d=1, check=1, imm=4, imm_to_j=1)
+    gathered = replace(shifted, i_to_k=0, imm_to_j=0)
+    few = [replace(machine_kernels.vecadd_flat(), flat=f, single=s) for f, s in _variants()]
     return {
         "threads leave a loop": small_launch(machine_kernels.triangle(), 7, bytes(28)),
         "a fault in the second thread block": small_launch(
@@ -128,8 +138,33 @@ def launches() -> dict[str, Launch]:
         "lanes count in a uniform register": small_launch(with_first(access, counting), 7, words(100), 0),
         "lanes add in a uniform register": small_launch(with_first(access, running), 7, words(100), 0),
         "a trap": small_launch(with_first(access, replace(adding, trap=1, imm=4)), 7, words(1), 0),
+        "each adds to its own word by the second access": small_launch(
+            with_first(access, mean), 5, eleven, 0
+        ),
+        "each reads the next word, which the next lane writes": small_launch(
+            with_first(access, shifted), 7, eleven, 0
+        ),
+        "a fault of the second access": small_launch(with_first(access, mean), 7, words(1, 2, 3), 0),
+        "lanes add other words to one": small_launch(with_first(access, gathered), 7, eleven, 0),
+        **{
+            f"few tokens, variants {index}": small_launch(kernel, 6, eleven, eleven, bytes(44), 11, grid=2)
+            for index, kernel in enumerate(few)
+        },
+        "few tokens, one thread block": small_launch(
+            machine_kernels.vecadd_flat(), 7, eleven, eleven, bytes(44), 5
+        ),
+        "no thread inside": small_launch(machine_kernels.vecadd_flat(), 7, eleven, eleven, bytes(44), 0),
+        "the bound is beyond the buffer": small_launch(
+            machine_kernels.vecadd_flat(), 7, words(1, 2, 3), eleven, bytes(44), 6
+        ),
         "no end": small_launch(machine_kernels.kernel("k", [Block(next=0)], [], []), 1),
     }
+
+
+def _variants() -> list[tuple[Variants, Variants]]:
+    """The variants of a kernel, and none in their place."""
+    kernel = machine_kernels.vecadd_flat()
+    return [(flat, single) for flat in (kernel.flat, ()) for single in (kernel.single, ())]
 
 
 def with_first(kernel: Kernel, block: Block) -> Kernel:
