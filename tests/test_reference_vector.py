@@ -75,7 +75,7 @@ WIDE = replace(SMALL, name="wide", lanes=8, warps=4, register_words=128)
 def test_random_blocks(machine: MachineDescription, seed: int) -> None:
     """Each random block from a random state; some with registers in rows that belong to other warps.
 
-    The executor of whole blocks goes where `next` says, and takes it that a run ends before its last block falls.
+    The executor of whole blocks goes where `next` says: the last block of a run is not one that falls.
     """
     rng = random.Random(seed)
     stream = Stream(rng, machine)
