@@ -36,6 +36,13 @@ def _logic(expression: Expression, x: int, y: int, z: int) -> int:
     return sum((expression.lut >> index(bit) & 1) << bit for bit in range(32))
 
 
+def _permuted(expression: Expression, x: int, y: int, z: int) -> int:
+    data = (y << 32 | x).to_bytes(8, "little")
+    digits = [z >> 4 * place & 15 for place in range(4)]
+    taken = [(255 * (data[d & 7] > 127)) if d & 8 else data[d] for d in digits]
+    return int.from_bytes(bytes(taken), "little")
+
+
 _OPERATIONS = {
     "mad": lambda e, x, y, z: x * y + z,
     "lop3": _logic,
@@ -45,12 +52,21 @@ _OPERATIONS = {
     "pick": lambda e, x, y, z: x if _holds(e, x, y) else y,
     "select": lambda e, x, y, z: x if z & 1 else y,
     "popc": lambda e, x, y, z: x.bit_count(),
+    "mulhi": lambda e, x, y, z: ((signed(x) * signed(y) if e.signed else x * y) >> 32) + z,
+    "inc": lambda e, x, y, z: z + _holds(e, x, y),
+    "dec": lambda e, x, y, z: z - _holds(e, x, y),
+    "lex": lambda e, x, y, z: z & 1 if x == y else int(_holds(e, x, y)),
+    "shf": lambda e, x, y, z: (z << 32 | x) >> min(y, 32),
+    "prmt": _permuted,
+    "clz": lambda e, x, y, z: 32 - x.bit_length(),
+    "brev": lambda e, x, y, z: int(f"{x:032b}"[::-1], 2),
 }
 
 
 def expressions(operands: st.SearchStrategy[Operand]) -> st.SearchStrategy[Expression]:
     """Expressions as lowering makes them: what an operation does not read is 0."""
     relations = st.sampled_from([LESS, EQUAL, GREATER, LESS | EQUAL, EQUAL | GREATER, LESS | GREATER])
+    triples = st.tuples(operands, operands, operands)
     mads = [
         st.builds(lambda a, b: Expression("mad", a, 1, b), operands, operands),
         st.builds(lambda a, b: Expression("mad", a, 0xFFFFFFFF, b), operands, operands),
@@ -78,7 +94,15 @@ def expressions(operands: st.SearchStrategy[Operand]) -> st.SearchStrategy[Expre
             st.sampled_from([LESS, GREATER]),
             st.booleans(),
         ),
-        st.builds(lambda a: Expression("popc", a), operands),
+        st.builds(
+            lambda a, r, s: Expression("lex", *a, 0, r, s),
+            triples,
+            st.sampled_from([LESS, GREATER, LESS | GREATER]),
+            st.booleans(),
+        ),
+        st.builds(lambda a, b, s: Expression("mulhi", a, b, signed=s), operands, operands, st.booleans()),
+        st.builds(lambda op, a: Expression(op, *a), st.sampled_from(["shf", "prmt"]), triples),
+        st.builds(Expression, st.sampled_from(["popc", "clz", "brev"]), operands),
     )
 
 
