@@ -16,13 +16,14 @@ CELL = 8
 GAIN, NORMAL, LOW, HIGH, STREAM = range(5)
 OUTPUT, CELL64 = 3, 4
 """What is kept side by side for a stage's channel, eight float32 numbers: 1 + the norm's weight, the norm's
-output, the range that the latter had so far (where trees read it), the residual stream that the norm reads; and in
-place of the last two a float64 number (the last of four), what the stage adds to the stream."""
+output, the range that the latter had so far (where trees read it), the residual stream that the norm reads; and
+in place of the last two a float64 number (the last of four), what the stage adds to the stream."""
 
-NEURON = 4
+NEURON_BITS = 2
+NEURON = 1 << NEURON_BITS
 GATE, INPUT, HIDDEN, TOUCHED = range(NEURON)
-"""What is kept side by side for a neuron, float64, in `State.value`: its two forms, silu(gate) * input as it was
-put out, and the tick at which it was touched."""
+"""What is kept side by side for a neuron, float64, in `State.value`: its two forms, silu(gate) * input as it
+was put out, and the tick at which it was touched."""
 
 LAST_WATCH = 62
 """Trees of a mixer from this one on share the last bit of `Form.watch`."""
@@ -128,7 +129,8 @@ class State(NamedTuple):
     cell: Array  # float32 [stage, hidden, CELL]
     difference: Array  # float64 [hidden]: of what is in `changed`
     value: Array  # float64 [form]
-    touched: Array  # int32 [neuron]: forms of gates
+    touched: Array  # int32 [neuron + 1]: forms of gates
+    neuron_difference: Array  # float64 [neuron + 1]
     marked_at: Array  # int64 [hidden]
     candidates: Array  # int32 [2, hidden]
     changed: Array  # int32 [hidden]

@@ -24,6 +24,7 @@ from qgpu.backends.engine.layout import (
     INPUT,
     LOW,
     NEURON,
+    NEURON_BITS,
     NORMAL,
     OUTPUT,
     STREAM,
@@ -219,10 +220,10 @@ def _touch(form, state, stage, count, tick):
             number = np.int64(forms[k])
             values[number] += np.float64(weights[k]) * difference
             neuron = number & -NEURON
-            if values[neuron + TOUCHED] != now:
-                values[neuron + TOUCHED] = now
-                list_of_touched[touched] = neuron
-                touched += 1
+            # Without a branch, which would be one that cannot be foretold.
+            list_of_touched[touched] = neuron
+            touched += np.int64(values[neuron + TOUCHED] != now)
+            values[neuron + TOUCHED] = now
     return touched
 
 
@@ -234,15 +235,18 @@ def _fire(form, state, stage, touched, tick, following, count):
     output = float64s(state.cell, stage * form.hidden * CELL64 + OUTPUT)
     start = int64s(form.down_start, int64s(form.first_neuron, stage)[0])
     channels, weights = int32s(form.down_channel, 0), float32s(form.down_weight, 0)
-    marked_at = int64s(state.marked_at, 0)
+    marked_at, differences = int64s(state.marked_at, 0), float64s(state.neuron_difference, 0)
+    fired = 0
     for i in range(touched):
         neuron = np.int64(list_of_touched[i])
         new = np.float64(silu(np.float32(values[neuron + GATE])) * np.float32(values[neuron + INPUT]))
-        difference = new - values[neuron + HIDDEN]
-        if difference == 0:
-            continue
+        list_of_touched[fired] = neuron
+        differences[fired] = new - values[neuron + HIDDEN]
+        fired += np.int64(differences[fired] != 0)
         values[neuron + HIDDEN] = new
-        number = (neuron - first) // NEURON
+    for i in range(fired):
+        difference = differences[i]
+        number = (np.int64(list_of_touched[i]) - first) >> NEURON_BITS
         for k in range(start[number], start[number + 1]):
             channel = np.int64(channels[k])
             output[channel * CELL64] += np.float64(weights[k]) * difference

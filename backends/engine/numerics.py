@@ -11,19 +11,16 @@ SURE = 20.0
 OVERFLOW = -88.72284
 """Below this exp(-x) is infinite in float32."""
 
-_ONE = np.float32(1)
+_ZERO, _ONE = np.float32(0), np.float32(1)
 
 
 @njit(cache=True, nogil=True)
 def silu(x):
     """x / (1 + exp(-x)), float32."""
-    if x >= SURE:
-        return x
-    if x < OVERFLOW:
-        return np.float32(-0.0)
-    if x == 0:
-        return x
-    return x / (_ONE + np.float32(math.exp(-np.float64(x))))
+    if OVERFLOW <= x < SURE and x != 0:
+        return x / (_ONE + np.float32(math.exp(-np.float64(x))))
+    # No branch, which would be one that cannot be foretold.
+    return max(x, _ZERO)
 
 
 @njit(cache=True, nogil=True)

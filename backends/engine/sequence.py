@@ -138,7 +138,7 @@ def _new_state(form: Form) -> State:
     _, _, mixers, heads, key, value, places, forms = (int(size) for size in form.sizes)
     neurons, nodes, trees = len(form.down_start) - 1, len(form.lowest_row), len(form.tree_stage)
     rows, shapes = len(form.row_form), len(form.shape_node)
-    largest = int(np.diff(form.tree_node).max())
+    largest = int(np.diff(form.tree_node).max()) + 1
 
     def zeros(*shape: int, dtype: type = np.float32) -> np.ndarray:
         return np.zeros(shape, dtype)
@@ -151,7 +151,8 @@ def _new_state(form: Form) -> State:
         cell=_cells(form),
         difference=zeros(hidden, dtype=np.float64),
         value=zeros(forms, dtype=np.float64),
-        touched=zeros(neurons, dtype=np.int32),
+        touched=zeros(neurons + 1, dtype=np.int32),
+        neuron_difference=zeros(neurons + 1, dtype=np.float64),
         marked_at=zeros(hidden, dtype=np.int64),
         candidates=zeros(2, hidden, dtype=np.int32),
         changed=zeros(hidden, dtype=np.int32),

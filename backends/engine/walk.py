@@ -58,24 +58,27 @@ def active_rows(form, state, tree, rows, values):
     child_start, children = int64s(form.child_start, 0), int32s(form.child, 0)
     leaf_start, leaves = int64s(form.leaf_start, 0), int32s(form.leaf_row, 0)
     nodes, sums = int32s(state.stack_node, 0), float64s(state.stack_sum, 0)
-    nodes[0], sums[0] = int64s(form.tree_node, tree)[0], 0.0
-    top, count = 1, 0
+    root = int64s(form.tree_node, tree)[0]
+    nodes[0], sums[0] = root, _own(form, cells, root)
+    top, count = np.int64(sums[0] + rest[root] > OFF), 0
     while top:
         top -= 1
-        node, total = nodes[top], sums[top]
-        for k in range(terms[node], terms[node + 1]):
-            total += weights[k] * np.float64(cells[np.int64(channels[k]) * CELL + NORMAL])
-        if total + rest[node] <= OFF:
+        node, total = np.int64(nodes[top]), sums[top]
+        begin, end = child_start[node], child_start[node + 1]
+        # The first child comes last, and is looked at first. Without branches, which could not be foretold.
+        for i in range(end - 1, begin - 1, -1):
+            child = np.int64(children[i])
+            mine = total
+            for k in range(terms[child], terms[child + 1]):
+                mine += weights[k] * np.float64(cells[np.int64(channels[k]) * CELL + NORMAL])
+            nodes[top], sums[top] = child, mine
+            top += np.int64(mine + rest[child] > OFF)
+        if begin < end:
             continue
-        for i in range(child_start[node + 1] - 1, child_start[node] - 1, -1):
-            nodes[top], sums[top] = children[i], total
-            top += 1
-        if leaf_start[node] < leaf_start[node + 1]:
-            value = silu(np.float32(total))
-            if value != 0:
-                for i in range(leaf_start[node], leaf_start[node + 1]):
-                    rows[count], values[count] = leaves[i], value
-                    count += 1
+        value = silu(np.float32(total))
+        for i in range(leaf_start[node], leaf_start[node + 1]):
+            rows[count], values[count] = leaves[i], value
+            count += np.int64(value != 0)
     return count
 
 
