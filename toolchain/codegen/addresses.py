@@ -1,8 +1,8 @@
 """Addresses: pointers as a descriptor and a sum of terms, and the sums that one block can form.
 
-One block adds a term and a uniform one, of scale 1 or 4, or one term and a constant. What is more than that is
-added up in registers first, in words where all scales are whole words. A product there is exact or out of bounds: an
-index that could wrap is limited first.
+One block adds a term and a uniform one, of scale 1 or 4, or one term and a constant. What is more than that
+is added up in registers first, in words where all scales are whole words. A product there is exact or out
+of bounds: an index that could wrap is limited first.
 """
 
 from __future__ import annotations

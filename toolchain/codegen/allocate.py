@@ -93,7 +93,7 @@ def _with_one_destination(tile: Tile) -> list[Tile]:
 
 
 def _put_accumulators_first(tiles: Sequence[Tile], allocation: Allocation) -> None:
-    """Renumber thread registers so that those read through the accumulator port come first, the busiest before."""
+    """Renumber thread registers: those read through the accumulator port come first, the busiest before."""
     uses = Counter[int]()
     for tile, weight in weights(tiles).items():
         if tile.routing.accumulator:

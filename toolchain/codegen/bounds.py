@@ -1,14 +1,16 @@
-"""Bounds: conditions that the first threads of a thread block fulfil, as one number instead of a bit a thread.
+"""Bounds: conditions on the index of a thread, by one token instead of one a thread.
 
-Two kinds of conditions take one token instead of one a thread, the busiest of a kernel:
+Two kinds of conditions are told for all threads at once; of a kernel's, the busiest is:
 
-- i < n, where i is the thread's index along x and n is the same in all threads. In a thread block of one dimension
-  the threads that fulfil it are the first n - base, base being the index of the first thread. One scalar block
-  writes that to the bound of predicate 1; in other thread blocks a block over all lanes compares.
-- i < n along any axis, or two of these in a row. The grid loop counts how much room is left along each axis beyond
-  the thread block's end. Where none of it is negative, no thread is outside, and one scalar block finds that out.
-  Else blocks over all lanes compare. Their predicate says who is outside: it is 0 at first, so that nothing has to
-  be written while no thread block has threads that are, and cleared before the next one that has none.
+- i < n, where i is the thread's index along x and n is the same in all threads. In a thread block of one
+  dimension the threads that fulfil it are the first n - base, base being the index of the first thread. One
+  scalar block writes that to the bound of predicate 1; in other thread blocks a block over all lanes
+  compares.
+- i < n along any axis, or two of these in a row. The grid loop counts how much room is left along each axis
+  beyond the thread block's end. Where none of it is negative, no thread is outside, and one scalar block
+  finds that out. Else blocks over all lanes compare. Their predicate says who is outside: it is 0 at first,
+  so that nothing has to be written while no thread block has threads that are, and cleared before the next
+  one that has none.
 
 The host gives n clamped to what an index may be, so that differences are exact.
 """
@@ -80,7 +82,7 @@ NO_ROOMS = Rooms()
 
 @dataclass(frozen=True)
 class _Comparison:
-    """The index along an axis, or in the thread block, is less than a number of the thread block's plus `more`."""
+    """The index along an axis, or in the thread block, is less than a number plus `more`."""
 
     index: str
     number: Operand
@@ -90,7 +92,7 @@ class _Comparison:
 
 @dataclass
 class _Steps:
-    """The tiles that compute a condition, each in the lanes that the one before has left, and what they compare."""
+    """The tiles that compute a condition, each in the lanes that are left, and what they compare."""
 
     tiles: list[Tile]
     comparisons: list[_Comparison] = field(default_factory=list)

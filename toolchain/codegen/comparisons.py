@@ -1,7 +1,7 @@
 """Comparisons: two of which both, or one, must hold, as one.
 
-x and y are both different from 0 if the smaller of them is, and one of them if their bits are; 0 <= x < n is an
-unsigned comparison where n is not negative.
+x and y are both different from 0 if the smaller of them is, and one of them if their bits are; 0 <= x < n
+is an unsigned comparison where n is not negative.
 """
 
 from __future__ import annotations

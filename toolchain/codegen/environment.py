@@ -58,7 +58,7 @@ class Lowered:
         return self.parameters[index]
 
     def clamped(self, operand: object, is_signed: bool, more: int = 0) -> str:
-        """How preloads name a word plus `more`, clamped to what an index can be, if it is a parameter; or nothing."""
+        """How preloads name a parameter plus `more`, clamped to what an index can be; or nothing."""
         for index, register in self.parameters.items():
             type_ = self.function.args[index].type
             if register is operand and isinstance(type_, IntType) and type_.width <= 32:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from qgpu.toolchain.codegen.arithmetic import total
 from qgpu.toolchain.codegen.bounds import NO_ROOMS, Room, Rooms, any_negative, choose_bound
 from qgpu.toolchain.codegen.environment import Lowered
-from qgpu.toolchain.codegen.nodes import GREATER, LESS, Expression, move, word
+from qgpu.toolchain.codegen.nodes import EQUAL, Expression, move, word
 from qgpu.toolchain.codegen.regions import Region
 from qgpu.toolchain.codegen.registers import Register
 from qgpu.toolchain.codegen.selection import Draft
@@ -117,16 +117,18 @@ def _count(
     if axis == "z":
         count.next = again
         return [count, *forth]
-    differs = Expression("cmp", counter, lowered.special(f"nctaid.{axis}"), relation=LESS | GREATER)
-    test = Tile(routed(differs), scalar=True, taken=again)
+    ended = Expression("cmp", counter, lowered.special(f"nctaid.{axis}"), relation=EQUAL)
+    test = Tile(routed(ended), scalar=True)
     back = [Tile(routed(move(0)), scalar=True, data=counter)]
     if indexed:
         length = Register("uniform", f"length.{axis}")
         expression = Expression("mad", lowered.special(f"-nctaid.{axis}"), size, size)
         back += [Tile(routed(expression), scalar=True, data=length), _moved(axis, lowered, length)]
     back += [Tile(routed(move(room.start)), scalar=True, data=room.left) for room in rooms]
-    _chain([count, test, *back], following)
-    return [count, test, *back, *forth]
+    _chain(back, following)
+    _chain([count, test], again)
+    test.taken = back[0]
+    return [count, test, *forth, *back]
 
 
 def _moved(axis: str, lowered: Lowered, distance: Register) -> Tile:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 
 from qgpu.toolchain.codegen.liveness import read, written
 from qgpu.toolchain.codegen.splicing import Place, signature, sources_of
@@ -24,11 +23,12 @@ def hoist_common(tiles: list[Tile], place: Place) -> None:
 
 
 def _common(branch: Tile, sources: Mapping[Tile, list[Tile]], place: Place) -> tuple[Tile, Tile] | None:
-    """Two equal tiles, one on each way of a branch, that nothing before them on their ways forbids to move."""
+    """Two equal tiles, one on each way of a branch, that nothing before them forbids to move."""
     if not branch.scalar or branch.taken is None or branch.next is None or written(branch):
         return None
-    ways = (list(_movable(first, branch, sources, place)) for first in (branch.taken, branch.next))
-    alike = (pair for pair in product(*ways) if signature(pair[0], place) == signature(pair[1], place))
+    taken, following = (list(_movable(tile, branch, sources, place)) for tile in (branch.taken, branch.next))
+    pairs = ((a, b) for a in taken for b in following)
+    alike = (pair for pair in pairs if signature(pair[0], place) == signature(pair[1], place))
     return next(alike, None)
 
 
@@ -53,7 +53,7 @@ def _depend(tile: Tile, before: Tile, place: Place) -> bool:
 
 
 def _hoist(branch: Tile, pair: Sequence[Tile], tiles: list[Tile]) -> Tile:
-    """Let the branch's place be taken by the tile that both of a pair are; returns the branch, which follows."""
+    """Put the tile that both of a pair are in the branch's place; returns the branch, which follows."""
     from qgpu.toolchain.codegen.allocate import remove_tiles
 
     moved = replace(branch)

@@ -16,7 +16,7 @@ from qgpu.toolchain.codegen.tiles import Tile
 
 
 def pass_over_idle(tiles: list[Tile]) -> None:
-    """Give tiles another way for when no lane takes part, instead of branches before them where these are alike."""
+    """Give tiles a way for when no lane takes part, which may replace branches before them."""
     sources = sources_of(tiles)
     position = {tile: index for index, tile in enumerate(tiles)}
     for tile in reversed(tiles):
@@ -74,7 +74,7 @@ def _brings_lanes(source: Tile, tile: Tile, wanted: set[GuardLiteral]) -> bool:
 
 def _voters(branch: Tile) -> set[GuardLiteral] | None:
     """What holds in exactly the lanes for which a branch is taken, if predicates say that."""
-    if branch.taken is None or branch.scalar or not branch.guard and branch.predicate is None:
+    if branch.taken is None or branch.scalar:
         return None
     constant = branch.routing.expression.moved
     if branch.predicate is None:
@@ -86,7 +86,7 @@ def _voters(branch: Tile) -> set[GuardLiteral] | None:
 
 
 def _end_of_run(first: Tile) -> Tile | None:
-    """The first tile from one on that may find lanes where that one finds none; itself nothing is known of."""
+    """The first tile from one on that may find lanes where that one finds none."""
     seen = {first}
     tile = first.next
     if first.scalar or not first.guard:

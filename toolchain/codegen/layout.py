@@ -1,8 +1,9 @@
 """Layout: the order of tiles in program memory, in which control falls through where it is likely to go on.
 
-Going on to the block behind takes no token. So a tile is followed by its `next`; one that branches over code that
-comes back to its `next`, or to code with a loop that the other way does not have, is followed by that code. A scalar
-comparison that decides a branch is turned round where that lets the likely way be `next`.
+Going on to the block behind takes no token. So a tile is followed by its `next`; one that branches over
+code that comes back to its `next`, or to code with a loop that the other way does not have, is followed by
+that code. A scalar comparison that decides a branch is turned round where that lets the likely way be
+`next`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """The ends of loops that threads leave one by one, with fewer blocks.
 
-A linearised loop keeps its lanes in a predicate, `stay`. Its last block computes who goes on, and branches: if
-anyone does, to blocks that save what the others leave with, clear `stay` for them and go back; if no one does, to
-blocks that save the same and leave the loop.
+A linearised loop keeps its lanes in a predicate, `stay`. Its last block computes who goes on, and branches:
+if anyone does, to blocks that save what the others leave with, clear `stay` for them and go back; if no one
+does, to blocks that save the same and leave the loop.
 
 - Where nothing is to be saved, the condition is computed in `stay`, and the branch goes back itself.
-- Else both ways save in the same blocks: they are passed over while no one leaves, and the first block of the
-  loop leaves it when it finds no lane.
+- Else both ways save in the same blocks: they are passed over while no one leaves, and the first block of
+  the loop leaves it when it finds no lane.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _way(first: Tile, source: Tile, sources: dict[Tile, list[Tile]]) -> list[Til
 
 
 def _is_read_from(first: Tile, predicate: Register, lanes: frozenset[GuardLiteral]) -> bool:
-    """Whether a predicate may be read on the way from a tile on, in some of the lanes, before it is written."""
+    """Whether a predicate may be read from a tile on, in some of the lanes, before it is written."""
     seen, pending = {first}, [first]
     others = {literal for literal in lanes if literal.register is not predicate}
     while pending:

@@ -1,9 +1,10 @@
 """Routing: the operands of a block through the machine's ports.
 
-A block reads two registers through ports A and B, uniform registers through ports C and E, the thread register
-that it writes, or any where it writes none, through the accumulator port, and one immediate. Each operand has a
-few ways in (`EXCLUSIVE_ROUTES` of the block format); routing finds a way for all of them at once, trying the
-orders of operands that leave the result unchanged, and each of two accesses as the machine's first.
+A block reads two registers through ports A and B, uniform registers through ports C and E, the thread
+register that it writes, or any where it writes none, through the accumulator port, and one immediate. Each
+operand has a few ways in (`EXCLUSIVE_ROUTES` of the block format); routing finds a way for all of them at
+once, trying the orders of operands that leave the result unchanged, and each of two accesses as the
+machine's first.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ class Draft:
 
     Attributes:
         root: the node whose effect or result it is.
-        expression, access, second: what it computes, over nodes and registers. MEMORY is what the access names:
-            the root's, or one that was taken in; MEMORY_2 is what the second one names.
+        expression, access, second: what it computes, over nodes and registers. MEMORY is what the access
+            names, the root's, or one that was taken in; MEMORY_2 is what the second one names.
         covers: the nodes computed in it, the root first.
         indices: sums that its address unit forms; others may form them as well.
         routing: how its operands reach it.
