@@ -148,11 +148,12 @@ def _telling() -> Iterator[Callable[[str], object]]:
 def _kernels(wanted: _Wanted, told: Callable[[str], object]) -> Section:
     from qgpu.backends.machine.description import load_description
     from qgpu.runtime.bench.kernel_table import measure_kernels
-    from qgpu.runtime.bench.workloads import QUICK_SIZES, SIZES
+    from qgpu.runtime.bench.workloads import QUICK_SIZES, sizes_for
 
-    sizes = QUICK_SIZES if wanted.quick and not wanted.kernels else SIZES
+    machine = load_description(wanted.machine)
+    sizes = QUICK_SIZES if wanted.quick and not wanted.kernels else sizes_for(machine)
     return measure_kernels(
-        load_description(wanted.machine),
+        machine,
         _chosen(sizes, wanted.kernels),
         wanted.backends or MEASURED,
         seconds=0.2 if wanted.quick else 1.0,
@@ -190,11 +191,12 @@ def _problem(wanted: _Wanted, told: Callable[[str], object]) -> Section:
 def _agreement(wanted: _Wanted, told: Callable[[str], object]) -> Section:
     from qgpu.backends.machine.description import load_description
     from qgpu.runtime.bench.agreement import agreement, default_cases
-    from qgpu.runtime.bench.workloads import QUICK_SIZES, SIZES
+    from qgpu.runtime.bench.workloads import QUICK_SIZES, sizes_for
 
+    machine = load_description(wanted.machine)
     cases = default_cases(20, 400, 20) if wanted.quick else default_cases()
-    sizes = _chosen(QUICK_SIZES if wanted.quick else SIZES, wanted.kernels)
-    return agreement(load_description(wanted.machine), cases, sizes, told)
+    sizes = _chosen(QUICK_SIZES if wanted.quick else sizes_for(machine), wanted.kernels)
+    return agreement(machine, cases, sizes, told)
 
 
 def _interpreters(wanted: _Wanted, told: Callable[[str], object]) -> Section:

@@ -121,7 +121,7 @@ def test_the_table_of_kernels(small: Path, in_process: None) -> None:
 
 def test_what_does_not_fit_is_said(in_process: None) -> None:
     section = kernel_table.measure_kernels(SMALL, {"dot": 4000}, ["reference", "vector"], seconds=0.01)
-    assert all("blocks of 64 threads" in cell["problem"] for cell in section.data["cells"])
+    assert all("blocks of 32 threads" in cell["problem"] for cell in section.data["cells"])
     assert "| dot/4000 | - |" in section.markdown()
 
 

@@ -13,7 +13,7 @@ from qgpu.backends.reference.machine import Machine
 from qgpu.backends.reference.run import generate
 from qgpu.runtime.bench.isolate import isolated
 from qgpu.runtime.bench.report import Section, Table, count, rate
-from qgpu.runtime.bench.workloads import SIZES, workload
+from qgpu.runtime.bench.workloads import workload
 from qgpu.runtime.checkpoints import built_checkpoint
 from qgpu.runtime.engine import Engine
 from qgpu.runtime.engines import FAST_ENGINE, make_engine
@@ -94,7 +94,7 @@ def default_cases(decoded: int = 2_000, prefilled: int = 20_000, others: int = 1
 def agreement(
     machine: MachineDescription,
     cases: Sequence[Case],
-    sizes: dict[str, int] | None = None,
+    sizes: dict[str, int],
     told: Callable[[str], object] = lambda text: None,
 ) -> Section:
     """Compare the stock model with the engine.
@@ -105,7 +105,6 @@ def agreement(
     Raises:
         DifferenceError: they do not agree.
     """
-    sizes = sizes or SIZES
     found: list[Agreement] = []
     for case in cases:
         told(case.name)

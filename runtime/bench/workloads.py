@@ -5,7 +5,6 @@ The sources are those of examples/. Numbers are drawn from a fixed seed, so a na
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +19,11 @@ from qgpu.toolchain.diagnostics import Source
 
 Array = NDArray[np.int32]
 HERE = Path(__file__).parent / "kernels"
-THREADS = 64
-"""Threads of a block, at most."""
+THREADS = 32
+"""Threads of a block of one dimension, at most."""
+
+SIDE = 8
+"""Threads of a block of two dimensions in each, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +97,7 @@ def _dot(n: int) -> Workload:
 
 def _matmul(n: int) -> Workload:
     a, b, c = _numbers(n * n, -99, 100), _numbers(n * n, -99, 100, 1), np.zeros(n * n, np.int32)
-    side = min(n, math.isqrt(THREADS))
+    side = min(n, SIDE)
     blocks = -(-n // side)
     product = (a.reshape(n, n) @ b.reshape(n, n)).reshape(-1)
     sizes: tuple[Dim3, Dim3] = (blocks, blocks, 1), (side, side, 1)
@@ -141,11 +143,21 @@ KERNELS: dict[str, Callable[[int], Workload]] = {
 SIZES = {"vecadd": 256, "dot": 384, "matmul": 8, "histogram": 256, "collatz": 32, "gcd": 64}
 """The sizes of the table: at least 1,000 generated tokens each, in 1,024 words of memory."""
 
+SMALL_SIZES = {"vecadd": 32, "dot": 48, "matmul": 4, "histogram": 64, "collatz": 32, "gcd": 32}
+"""The sizes for a machine of fewer words."""
+
+WORDS = 1024
+
 QUICK_SIZES = {"vecadd": 3, "dot": 3}
 """The sizes of `--quick`."""
 
 GROWING_SIZES = {"vecadd": (16, 64, 256), "dot": (16, 64, 256), "matmul": (2, 4, 8, 16)}
 """The sizes over which growth with the problem is measured, those that fit."""
+
+
+def sizes_for(machine: MachineDescription) -> dict[str, int]:
+    """The sizes of the table, by kernel, for a machine."""
+    return SIZES if machine.memory_words >= WORDS else SMALL_SIZES
 
 
 def workload(kernel: str, size: int | None = None) -> Workload:
