@@ -95,13 +95,13 @@ def expressions(operands: st.SearchStrategy[Operand]) -> st.SearchStrategy[Expre
             st.booleans(),
         ),
         st.builds(
-            lambda a, r, s: Expression("lex", *a, 0, r, s),
+            lambda a, r, s: Expression("lex", a[0], a[1], a[2], 0, r, s),
             triples,
             st.sampled_from([LESS, GREATER, LESS | GREATER]),
             st.booleans(),
         ),
         st.builds(lambda a, b, s: Expression("mulhi", a, b, signed=s), operands, operands, st.booleans()),
-        st.builds(lambda op, a: Expression(op, *a), st.sampled_from(["shf", "prmt"]), triples),
+        st.builds(lambda op, a: Expression(op, a[0], a[1], a[2]), st.sampled_from(["shf", "prmt"]), triples),
         st.builds(Expression, st.sampled_from(["popc", "clz", "brev"]), operands),
     )
 

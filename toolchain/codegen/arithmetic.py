@@ -119,7 +119,7 @@ def _lexicographic(condition: Arg, lower: Arg, higher: Arg) -> Expression | None
 
 
 def _high_product(signed: bool) -> Rule:
-    return lambda instruction, args: Expression("mulhi", *args, signed=signed)
+    return lambda instruction, args: Expression("mulhi", args[0], args[1], signed=signed)
 
 
 def _unary(op: str) -> Rule:
@@ -161,7 +161,7 @@ RULES: dict[str, Rule] = {
     "mulhi_u": _high_product(signed=False),
     "mulhi_s": _high_product(signed=True),
     **{name: _unary(name) for name in ("popc", "clz", "brev", "rcp")},
-    "prmt": lambda instruction, args: Expression("prmt", *args),
+    "prmt": lambda instruction, args: Expression("prmt", args[0], args[1], args[2]),
     "shf": lambda instruction, args: Expression("shf", args[0], args[2], args[1]),
     "icmp": _icmp,
     "select": _select,

@@ -83,9 +83,7 @@ def _moved_alike(prmt: Instruction, selectors: int) -> Value | None:
     value, builder = words[word], before(prmt)
     if distance == 0:
         return builder.emit("and", value, like(value, mask))
-    whole = (
-        value.type.mask << 8 * distance if distance > 0 else value.type.mask >> -8 * distance
-    ) & value.type.mask
+    whole = I32.mask << 8 * distance & I32.mask if distance > 0 else I32.mask >> -8 * distance
     if mask != whole:
         return None
     return builder.emit("shl" if distance > 0 else "lshr", value, like(value, 8 * abs(distance)))
