@@ -115,6 +115,24 @@ def equals(bits: Sequence[FormLike], value: int) -> list[Form]:
     return [as_form(bit) if value >> i & 1 else 1 - as_form(bit) for i, bit in enumerate(bits)]
 
 
+def matches(bits: Sequence[FormLike], values: Iterable[int], *literals: FormLike) -> list[Form]:
+    """For each value, the conjunction of `literals` with `equals(bits, value)`; made at once for many values.
+
+    No channel may occur in two of the bits or literals.
+    """
+    shared, forms = conjunction(*literals), [as_form(bit) for bit in bits]
+    entries = [(i, channel, k) for i, form in enumerate(forms) for channel, k in form.terms.items()]
+    constants = [form.constant for form in forms]
+    found = []
+    for value in values:
+        terms = dict(shared.terms)
+        terms.update((channel, k if value >> i & 1 else -k) for i, channel, k in entries)
+        # A bit that has to be 0 gives 1 - bit, and each literal beyond the first takes 1 away.
+        given = sum(c if value >> i & 1 else 1 - c for i, c in enumerate(constants))
+        found.append(Form(terms, shared.constant + given - len(forms)))
+    return found
+
+
 @dataclass(eq=False)
 class Neuron:
     """A SwiGLU neuron: adds coefficient * max(0, gate) to each output channel."""

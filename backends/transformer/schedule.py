@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from qgpu.backends.machine.description import ModelShape
 from qgpu.backends.transformer.circuit import Channel, Circuit, CounterHead, Form, Head, Neuron
@@ -46,7 +47,7 @@ class Schedule:
 
 def inputs_of(node: Node) -> list[Channel]:
     """Channels that a node reads, each once, in a fixed order."""
-    return list(dict.fromkeys(channel for form in forms_of(node) for channel in form.terms))
+    return list(dict.fromkeys(chain.from_iterable(form.terms for form in forms_of(node))))
 
 
 def forms_of(node: Node) -> list[Form]:

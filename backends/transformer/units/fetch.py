@@ -19,6 +19,7 @@ from qgpu.backends.transformer.circuit import (
     as_form,
     conjunction,
     equals,
+    matches,
 )
 from qgpu.backends.transformer.units.incoming import Incoming
 from qgpu.backends.transformer.units.state import State
@@ -97,8 +98,8 @@ def _rom(
                 Head(
                     f"rom.{first}.{low}",
                     circuit.current_unit,
-                    [conjunction(*equals(address, block)) for block in blocks],
-                    [conjunction(*equals(state.block, block)) for block in blocks],
+                    matches(address, blocks),
+                    matches(state.block, blocks),
                     as_form(token.is_kind["rom"]),
                     [Column(bit.form(), [(output, 1)]) for bit, output in pairs],
                 )

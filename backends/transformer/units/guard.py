@@ -19,6 +19,7 @@ from qgpu.backends.transformer.circuit import (
     conjunction,
     equals,
     exactly,
+    matches,
     number,
     total,
 )
@@ -323,7 +324,7 @@ def read_own_predicates(
     bits = [*state.lane, *state.warp]
     for first in range(0, machine.threads, machine.model.key_dim):
         threads = range(first, min(first + machine.model.key_dim, machine.threads))
-        keys = [conjunction(writes, *equals(bits, thread)) for thread in threads]
+        keys = matches(bits, threads, writes)
         value = token.is_kind["value"].form()
         circuit.heads.append(
             Head(f"own.{first}", circuit.current_unit, keys, keys, value, columns, key_tap=1)

@@ -13,6 +13,7 @@ from qgpu.backends.transformer.circuit import (
     as_form,
     conjunction,
     equals,
+    matches,
 )
 from qgpu.backends.transformer.units.address import Address
 from qgpu.backends.transformer.units.fetch import Fields
@@ -68,8 +69,8 @@ def _copy(
             Head(
                 f"{name}.{first}",
                 circuit.current_unit,
-                [conjunction(stores, *equals(address.stored[2:], w)) for w in words],
-                [conjunction(*equals(read[2:], w)) for w in words],
+                matches(address.stored[2:], words, stores),
+                matches(read[2:], words),
                 token.is_kind["value"].form(),
                 columns,
                 key_tap=1,

@@ -15,8 +15,7 @@ from qgpu.backends.transformer.circuit import (
     FormLike,
     Head,
     as_form,
-    conjunction,
-    equals,
+    matches,
 )
 from qgpu.backends.transformer.units.fetch import Fields
 from qgpu.backends.transformer.units.incoming import Incoming
@@ -163,8 +162,8 @@ class _Files:
         warps: list[FormLike] = [*self.state.warp, *([0] * row_bits)]
         row = [as_form(f) + w for f, w in zip(self.fields.bits[field][:row_bits], warps, strict=False)]
         # Row and warp have no bit in common, but where the field numbers a uniform register sums reach 2.
-        surplus = (enable.form() - 1) * len(self.state.warp)
-        return [conjunction(enable, *equals([*self.state.lane, *row], word)) + surplus for word in words]
+        sure = enable.form() * (len(self.state.warp) + 1) - len(self.state.warp)
+        return matches([*self.state.lane, *row], words, sure)
 
     def uniform_port(self, field: str, columns: list[Column], enable: Channel | None = None) -> None:
         """Build a port that reads the uniform register that a field numbers."""
@@ -176,8 +175,8 @@ class _Files:
             Head(
                 f"uniform.{field}",
                 self.circuit.current_unit,
-                [conjunction(written, *equals(self.uniform_destination, r)) for r in registers],
-                [conjunction(*gate, *equals(read, r)) for r in registers],
+                matches(self.uniform_destination, registers, written),
+                matches(read, registers, *gate),
                 self.token.is_kind["value"].form(),
                 columns,
                 key_tap=1,
