@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numba import carray, njit, types
+from numba import carray, types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from qgpu.backends.engine.compiling import compiled
 
 _LENGTH = 1 << 40
 """Of an array of unknown length: nothing checks it."""
@@ -38,31 +40,31 @@ def _pointer(typing_context, address):
     return types.voidptr(types.int64), generate
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def float32s(address, offset):
     """The float32 numbers from an offset (in numbers) to an address on."""
     return carray(_pointer(address + 4 * offset), (_LENGTH,), np.float32)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def float64s(address, offset):
     """The float64 numbers from an offset to an address on."""
     return carray(_pointer(address + 8 * offset), (_LENGTH,), np.float64)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def int32s(address, offset):
     """The int32 numbers from an offset to an address on."""
     return carray(_pointer(address + 4 * offset), (_LENGTH,), np.int32)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def int64s(address, offset):
     """The int64 numbers from an offset to an address on."""
     return carray(_pointer(address + 8 * offset), (_LENGTH,), np.int64)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def bools(address, offset):
     """The truth values from an offset to an address on, as int8."""
     return carray(_pointer(address + offset), (_LENGTH,), np.int8)

@@ -16,8 +16,8 @@ CELL = 8
 GAIN, NORMAL, LOW, HIGH, STREAM = range(5)
 OUTPUT, CELL64 = 3, 4
 """What is kept side by side for a stage's channel, eight float32 numbers: 1 + the norm's weight, the norm's
-output, the range that the latter had so far (where trees read it), the residual stream that the norm reads; and
-in place of the last two a float64 number (the last of four), what the stage adds to the stream."""
+output, the range that the latter had so far (where trees read it), the residual stream that the norm reads;
+and in place of the last two a float64 number (the last of four), what the stage adds to the stream."""
 
 NEURON_BITS = 2
 NEURON = 1 << NEURON_BITS

@@ -9,9 +9,9 @@ models/qwen3_5/modeling_qwen3_5.py). `form` and `state` are records of layout.py
 import math
 
 import numpy as np
-from numba import njit
 
 from qgpu.backends.engine.arrays import float32s, float64s, int32s, int64s
+from qgpu.backends.engine.compiling import compiled
 from qgpu.backends.engine.layout import (
     CELL,
     CELL64,
@@ -40,14 +40,14 @@ RESUM_EVERY = 4096
 _ONE = np.float32(1)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def feed(form, state, tokens):
     """Append tokens to a sequence."""
     for token in tokens:
         _step(form, state, token)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def generate(form, state, token, stops, found):
     """Append a token, then each answer, until one is a stop or `found` is full; return their number."""
     for count in range(len(found)):
@@ -59,7 +59,7 @@ def generate(form, state, token, stops, found):
     return len(found)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _step(form, state, token):
     kinds = int64s(form.kind, 0)
     clock = int64s(state.clock, 0)
@@ -87,7 +87,7 @@ def _step(form, state, token):
     clock[0] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _embed(form, state, token):
     """Put the token's row into `embedded`; return how many channels may have changed."""
     clock = int64s(state.clock, 0)
@@ -122,7 +122,7 @@ def _embed(form, state, token):
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _update_stream(form, state, stage, candidates, count):
     """Bring a stage's residual stream up to date; list the channels that changed and return how many."""
     stream = float32s(state.cell, stage * form.hidden * CELL + STREAM)
@@ -152,7 +152,7 @@ def _update_stream(form, state, stage, candidates, count):
     return changed
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _normalise(form, state, stage, changed):
     """RMSNorm: renew the channels that changed, all of them where the norm's factor did.
 
@@ -189,7 +189,7 @@ def _normalise(form, state, stage, changed):
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_up(form, state, stage, count):
     """Add what has changed to all forms that it goes into; return the trees that read some of it, as bits."""
     start = int64s(form.column_start, stage * (form.hidden + 1))
@@ -205,7 +205,7 @@ def _add_up(form, state, stage, count):
     return trees
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _touch(form, state, stage, count, tick):
     """Add what has changed to gates and inputs of neurons; list those neurons, and return how many."""
     start = int64s(form.column_start, stage * (form.hidden + 1))
@@ -227,7 +227,7 @@ def _touch(form, state, stage, count, tick):
     return touched
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fire(form, state, stage, touched, tick, following, count):
     """Renew the touched neurons, and what they put out."""
     first = int64s(form.first_form, stage)[0]

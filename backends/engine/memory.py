@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
-from numba import njit
 
 from qgpu.backends.engine.arrays import bools, float32s, float64s, int32s, int64s
+from qgpu.backends.engine.compiling import compiled
 from qgpu.backends.engine.layout import CELL64, KEY, LAST_WATCH, OUTPUT, QUERY, RING
 from qgpu.backends.engine.numerics import sigmoid, silu
 from qgpu.backends.engine.walk import active_rows, refresh
@@ -15,7 +15,7 @@ _L2_EPSILON = np.float32(1e-6)
 """As in `l2norm` of modeling_qwen3_5.py."""
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def mix(form, state, stage, trees, tick, following, count):
     """Write and read the state; list the channels whose output has changed after the `count` in `following`.
 
@@ -50,7 +50,7 @@ def mix(form, state, stage, trees, tick, following, count):
     return _put_out(form, state, stage, tick, total, following, count)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _look_up(form, state, mixer, stage, trees):
     """Find the active rows of this token's keys and queries, in the trees in which they may be others."""
     time = int64s(state.clock, 0)[0]
@@ -84,7 +84,7 @@ def _look_up(form, state, mixer, stage, trees):
         slots[now * form.trees + tree] = slot
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _record(form, state, mixer):
     """Keep the rows that later tokens will look back to."""
     history = float32s(state.history, int64s(state.clock, 0)[0] % RING * form.rows)
@@ -93,7 +93,7 @@ def _record(form, state, mixer):
         history[kept[i]] = np.float32(values[row_form[kept[i]]])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _gather(form, state, mixer, group, side, tick):
     """Collect the keys or queries of a group that are not 0, by head; return whether any may differ."""
     time = int64s(state.clock, 0)[0]
@@ -127,7 +127,7 @@ def _gather(form, state, mixer, group, side, tick):
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _enter(form, state, first, heads, entry, value, found):
     head = entry // form.key
     counts = int64s(state.entry_count, first + head)
@@ -148,7 +148,7 @@ def _enter(form, state, first, heads, entry, value, found):
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _convolved(form, state, row, tick):
     """silu of the convolution at a row, at most once a token."""
     row_at, row_value = int64s(state.row_at, row), float32s(state.row_value, row)
@@ -168,7 +168,7 @@ def _convolved(form, state, row, tick):
     return value
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _inverse_norm(values, count):
     squares = np.float32(0)
     for i in range(count):
@@ -176,7 +176,7 @@ def _inverse_norm(values, count):
     return _ONE / np.sqrt(squares + _L2_EPSILON)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fade(form, state, mixer, tick):
     decay_form, used = int64s(form.decay_form, 0), bools(state.used, 0)
     for head in range(mixer * form.heads, (mixer + 1) * form.heads):
@@ -192,7 +192,7 @@ def _fade(form, state, mixer, tick):
         int64s(state.written_at, head)[0] = tick
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _write(form, state, mixer, local, tick):
     """S += k (beta (v - k^T S)), over the rows whose key is not 0."""
     head = mixer * form.heads + local
@@ -227,13 +227,13 @@ def _write(form, state, mixer, local, tick):
     int64s(state.written_at, head)[0] = tick
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_times(total, row, factor, count):
     for j in range(count):
         total[j] += row[j] * factor
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _read(form, state, mixer, local, tick):
     """Renew a head's output, out_proj(norm(q^T S) * silu(z)); return whether it may have changed."""
     head = mixer * form.heads + local
@@ -280,7 +280,7 @@ def _read(form, state, mixer, local, tick):
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _open(form, state, first, last):
     """Renew the gates of a head; return whether one is open, and whether one has moved."""
     forms, values = int32s(form.gate_form, 0), float64s(state.value, 0)
@@ -296,7 +296,7 @@ def _open(form, state, first, last):
     return is_open, moved
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _emit(form, gate, opening, result, scale, norm, channels, values, found):
     """List what the columns that a gate rules add to channels."""
     columns, start = int32s(form.member_column, 0), int64s(form.output_start, 0)
@@ -313,7 +313,7 @@ def _emit(form, gate, opening, result, scale, norm, channels, values, found):
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_output(form, state, head, tick, total):
     """Add a head's output to `state.total`; list the channels that it reaches."""
     gates = int64s(form.gate_start, head)
@@ -332,7 +332,7 @@ def _add_output(form, state, head, tick, total):
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _put_out(form, state, stage, tick, total, following, count):
     """Renew the stage's output from `state.total`, and mark where it is another than the token before's."""
     output = float64s(state.cell, stage * form.hidden * CELL64 + OUTPUT)
@@ -349,7 +349,7 @@ def _put_out(form, state, stage, tick, total, following, count):
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _renew(state, output, channel, new, tick, following, count):
     if output[channel * CELL64] == new:
         return count

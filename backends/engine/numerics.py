@@ -3,7 +3,8 @@
 import math
 
 import numpy as np
-from numba import njit
+
+from qgpu.backends.engine.compiling import compiled
 
 SURE = 20.0
 """From here on 1 + exp(-x) is 1 in float32."""
@@ -14,7 +15,7 @@ OVERFLOW = -88.72284
 _ZERO, _ONE = np.float32(0), np.float32(1)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def silu(x):
     """x / (1 + exp(-x)), float32."""
     if OVERFLOW <= x < SURE and x != 0:
@@ -23,7 +24,7 @@ def silu(x):
     return max(x, _ZERO)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sigmoid(x):
     """1 / (1 + exp(-x)), float32."""
     if x >= SURE:

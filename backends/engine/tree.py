@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from qgpu.backends.engine.compiling import compiled
 
 Array = np.ndarray
 
@@ -148,7 +149,7 @@ def _starts(counts: Array) -> Array:
     return np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
 
 
-@njit(cache=True)
+@compiled
 def _sort_classes(weights, sizes, classes, group, first, last):
     """Number the classes of rows first to last by weight, so that equal parts of a tree look alike."""
     order = np.argsort(weights[:classes])
@@ -159,7 +160,7 @@ def _sort_classes(weights, sizes, classes, group, first, last):
         group[place] = numbers[group[place]]
 
 
-@njit(cache=True)
+@compiled
 def _split(start, channel, weight, constant):  # noqa: C901 (numba compiles no closures over so many arrays)
     """Return parents, the order of rows, each node's part of it, and each node's own terms (CSR)."""
     count = len(start) - 1

@@ -1,9 +1,9 @@
 """Walks of the bound trees (tree.py): the rows that are not provably off, and the largest logit."""
 
 import numpy as np
-from numba import njit
 
 from qgpu.backends.engine.arrays import float32s, float64s, int32s, int64s
+from qgpu.backends.engine.compiling import compiled
 from qgpu.backends.engine.layout import CELL, HIGH, LOW, NORMAL
 from qgpu.backends.engine.numerics import silu
 
@@ -11,7 +11,7 @@ OFF = -128.0
 """silu is exactly 0 from here down."""
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def start_range(form, state, stage):
     """Let the ranges of the channels that a stage's trees read begin with what they are now."""
     cells = float32s(state.cell, stage * form.hidden * CELL)
@@ -27,7 +27,7 @@ def start_range(form, state, stage):
     int64s(state.stale, stage)[0] = 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def refresh(form, state, tree):
     """Make the bounds of a tree from its channels' ranges."""
     stage = int64s(form.tree_stage, tree)[0]
@@ -49,7 +49,7 @@ def refresh(form, state, tree):
         rest[node] = below
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def active_rows(form, state, tree, rows, values):
     """List the rows of a tree whose silu is not 0, and it; return how many there are."""
     cells = float32s(state.cell, int64s(form.tree_stage, tree)[0] * form.hidden * CELL)
@@ -82,7 +82,7 @@ def active_rows(form, state, tree, rows, values):
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def most_likely(form, state):
     """The token of the largest logit, the first of several."""
     tree = form.trees - 1
@@ -126,7 +126,7 @@ def most_likely(form, state):
     return token
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _own(form, cells, node):
     """The sum of a node's own terms."""
     terms, channels = int64s(form.term_start, node), int32s(form.term_channel, 0)
@@ -137,7 +137,7 @@ def _own(form, cells, node):
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _rest(form, state, cells, node, tick):
     """An upper bound of what the terms below a node add: exact where its subtree has a shape."""
     shape = int32s(form.shape, node)[0]
