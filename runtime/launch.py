@@ -135,21 +135,26 @@ def _reference(launch: Launch, limit: int) -> Trace:
 def _generate(
     launch: Launch, engine: Engine, token: int, trace: Trace | None, limit: int, watch: Watch
 ) -> list[int]:
-    """Feed the engine its own tokens; return them, up to and including EXIT or a fault."""
+    """Feed the engine its own tokens; return them, up to and including EXIT or a fault.
+
+    They end sooner where the reference knows of a fault that no token reports.
+    """
     ends = end_tokens(launch.machine)
     observer = _Observer(launch, trace, watch)
     generated: list[int] = []
     new = [token]
-    while True:
+    stop = limit if trace is None else min(limit, len(trace.generated))
+    while _uninitialised(launch, engine, trace, generated) is None:
         observer.see(new)
         generated += new
         if new[-1] in ends:
             return generated
         if len(generated) >= limit:
             raise EngineError(f"the launch has not ended after {limit} tokens")
-        new = _continued(engine, new[-1], limit - len(generated), ends)
+        new = _continued(engine, new[-1], max(1, stop - len(generated)), ends)
         if watch.generated is not None:
             watch.generated(len(new))
+    return generated
 
 
 def _continued(engine: Engine, token: int, room: int, ends: frozenset[int]) -> list[int]:

@@ -3,7 +3,7 @@
 The kernels are assembled by hand. Each begins with R0 = thread, and writes R2 to the argument at the end.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import pytest
@@ -316,12 +316,24 @@ class Model:
         return self._machine.feed(tokens, progress)
 
 
+class FastModel(Model):
+    """One that goes on by itself."""
+
+    def generate(self, token: int, most: int, ends: Collection[int]) -> list[int]:
+        tokens: list[int] = []
+        while len(tokens) < most and token not in ends:
+            token = self.feed((token,))
+            tokens.append(token)
+        return tokens
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_engines(name: str) -> None:
     """The reference reports the fault, and --check does; a model alone runs to the end."""
     sent = launch(kernel(*FAULTS[name][0]))
     wanted = run(sent)
-    for outcome in (run_tokens(sent, ReferenceEngine(SMALL)), run_tokens(sent, Model(), check=True)):
+    models = (run_tokens(sent, model, check=True) for model in (Model(), FastModel()))
+    for outcome in (run_tokens(sent, ReferenceEngine(SMALL)), *models):
         assert (outcome.fault, outcome.tokens, outcome.buffers) == (wanted.fault, wanted.tokens, (None,))
     alone = run_tokens(sent, Model())
     assert alone.fault is None or alone.fault.kind != UNINITIALISED
