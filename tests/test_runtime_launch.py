@@ -58,11 +58,11 @@ def test_cost_is_tokens_times_layers() -> None:
 
 
 def test_the_first_wrong_token_is_named() -> None:
-    engine = LyingEngine(lambda count, token: IDS.id("last", 9) if count == 11 else token)
+    engine = LyingEngine(lambda count, token: IDS.id("last", 9) if count == 10 else token)
     with pytest.raises(DifferenceError) as caught:
         run(vecadd(), engine, check=True)
     assert str(caught.value) == (
-        "generated token 11 is <last:9> (result), the reference's is <last:0>: "
+        "generated token 10 is <last:9> (result), the reference's is <last:0>: "
         "block 2, warp 0, lane 0, part 0"
     )
 

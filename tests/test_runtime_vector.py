@@ -51,7 +51,7 @@ def test_a_fault_is_shown_at_its_line(backend: str) -> None:
 
 def test_the_number_of_tokens_is_the_references() -> None:
     counts = [json.loads(run_dot(backend, [1, 2, 3], "--json").stdout) for backend in ("reference", "vector")]
-    assert counts[0]["generated_tokens"] == counts[1]["generated_tokens"] > 10
+    assert counts[0]["generated_tokens"] == counts[1]["generated_tokens"] > 3
     assert counts[0]["args"] == counts[1]["args"]
 
 
