@@ -1,5 +1,6 @@
 """Control flow: bounds instead of a bit a thread, blocks that are passed over, blocks that fall through."""
 
+import dataclasses
 from itertools import product
 
 import pytest
@@ -186,3 +187,12 @@ def test_a_loop_without_results_computes_who_stays_in_place() -> None:
         block for block in kernel.blocks[back.taken :] if block.dest == kernel.blocks[back.taken].dest
     ][:1]
     assert loop.guard_true == back.guard_true
+
+
+def test_a_machine_with_few_uniform_registers_compares_all_lanes() -> None:
+    text = guarded("  %a = icmp slt %i, %n : i1\n  %b = icmp slt %j, %m : i1\n  %p = and %a, %b : i1", "xy")
+    few = dataclasses.replace(DEFAULT, lanes=4, register_words=512, uniform_registers=16)
+    kernel = made(text, few)
+    assert kernel.preloads and not any("room" in preload.name for preload in kernel.preloads)
+    (got,) = after(kernel, [words(0, 0), 5, 3], (3, 2, 1), (2, 2, 1), few)
+    assert got == [15, 3 * sum(range(5))]

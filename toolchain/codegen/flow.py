@@ -22,10 +22,11 @@ _AXES = "xyz"
 
 
 class Linker:
-    """Links the tiles of a function's regions."""
+    """Links the tiles of a function's regions; with `bounds`, guards take few tokens (see `bounds.py`)."""
 
-    def __init__(self, lowered: Lowered, drafts: dict[Region, list[Draft]]) -> None:
+    def __init__(self, lowered: Lowered, drafts: dict[Region, list[Draft]], bounds: bool = True) -> None:
         self.lowered = lowered
+        self.bounds = bounds
         self.tiles = {region: [tile_of(d, region) for d in drafts[region]] for region in lowered.regions}
         self.end = Tile(routed(move(0)))
         self._idle: dict[Region, Tile] = {}
@@ -36,7 +37,7 @@ class Linker:
         """All tiles, the entry first."""
         body = [tile for region in self.lowered.regions for tile in self._region_tiles(region)]
         entry = self._entry(self.lowered.regions[0])
-        rooms = choose_bound(body, self.lowered)
+        rooms = choose_bound(body, self.lowered) if self.bounds else NO_ROOMS
         loop = grid_loop(entry, self.lowered, _preloaded(body), rooms)
         tiles = [*body, *loop]
         for tile in tiles:

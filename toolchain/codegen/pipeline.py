@@ -26,6 +26,7 @@ from qgpu.toolchain.codegen.schedule import schedule
 from qgpu.toolchain.codegen.selection import Draft, Selector
 from qgpu.toolchain.codegen.selections import sink_operations
 from qgpu.toolchain.codegen.tiles import Tile
+from qgpu.toolchain.diagnostics import DiagnosticError
 
 _PATIENCE = 3
 """Attempts after which no block reads an accumulator any more that might have to be taken from it."""
@@ -48,15 +49,25 @@ def generate(module: Module, machine: MachineDescription, max_registers: int | N
 def generate_kernel(
     function: Function, machine: MachineDescription, max_registers: int | None = None
 ) -> Kernel:
-    """Generate one kernel; see `generate`."""
+    """Generate one kernel; see `generate`.
+
+    Bounds take blocks and uniform registers to save tokens: where there are too few, the kernel does without.
+    """
+    limits = limits_of(machine, int(function.attrs.get("max_threads", 0)), max_registers)
+    try:
+        return _generated(function, machine, limits, bounds=True)
+    except DiagnosticError:
+        return _generated(function, machine, limits, bounds=False)
+
+
+def _generated(function: Function, machine: MachineDescription, limits: Limits, bounds: bool) -> Kernel:
     lowered = lower(function)
     test_differences(lowered)
     orient_conditions(lowered)
     join_tests(lowered)
     shorten_guards(lowered)
     sink_operations(lowered)
-    limits = limits_of(machine, int(function.attrs.get("max_threads", 0)), max_registers)
-    tiles, allocation = _allocated(lowered, machine, limits)
+    tiles, allocation = _allocated(lowered, machine, limits, bounds)
     shorten_loops(tiles, allocation.place)
     hoist_common(tiles, allocation.place)
     pass_over_idle(tiles)
@@ -64,12 +75,12 @@ def generate_kernel(
 
 
 def _allocated(
-    lowered: Lowered, machine: MachineDescription, limits: Limits
+    lowered: Lowered, machine: MachineDescription, limits: Limits, bounds: bool
 ) -> tuple[list[Tile], Allocation]:
     """Tiles with numbered registers, of which accumulators lie where the machine has a port to them."""
     decisions, local_bytes = Decisions(), lowered.local_bytes
     for attempt in itertools.count(1):
-        tiles: list[Tile] = Linker(lowered, _ordered(lowered, machine, decisions)).run()
+        tiles: list[Tile] = Linker(lowered, _ordered(lowered, machine, decisions), bounds).run()
         lowered.local_bytes, lowered.spilled_bytes = local_bytes, 0
         allocation = allocate(tiles, lowered, limits)
         out_of_reach = misfits(tiles, allocation, machine)
