@@ -24,6 +24,16 @@ class LiveRange:
     first: int
     last: int
 
+    @property
+    def prepared(self) -> int:
+        """The neurons' slot by which its place has to be empty: that of the first write, or one before."""
+        return self.first if self.first % 2 else self.first - 1
+
+    @property
+    def erased(self) -> int:
+        """The first neurons' slot in which the place may be emptied: that of the last reader, or the next."""
+        return self.last | 1
+
 
 @dataclass(frozen=True)
 class Erasure:
@@ -47,7 +57,7 @@ class Allocation:
     Attributes:
         place: place of each channel, from 0.
         places: number of places used.
-        peak: largest number of channels alive in one slot, a lower bound of `places`.
+        peak: largest number of channels that need a place at once, a lower bound of `places`.
         erasures: what has to be taken away when.
         fresh: channels that are the first in their place.
     """
@@ -97,11 +107,10 @@ def allocate(circuit: Circuit, schedule: Schedule, reserved: int, places: int) -
     fresh: set[Channel] = set()
     for channel in sorted(ranges, key=lambda c: (ranges[c].first, ranges[c].last)):
         live = ranges[channel]
-        prepared = live.first if live.first % 2 else live.first - 1
         if len(fresh) < available:
             place[channel] = reserved + len(fresh)
             fresh.add(channel)
-        elif free and free[0][0] <= prepared and live.first > BEFORE_LAYERS:
+        elif free and free[0][0] <= live.prepared and live.first > BEFORE_LAYERS:
             slot, place[channel] = heapq.heappop(free)
             erasures.append(Erasure(place[channel], slot, channel))
         else:
@@ -109,7 +118,7 @@ def allocate(circuit: Circuit, schedule: Schedule, reserved: int, places: int) -
             raise AllocationError(
                 f"the residual stream has {available} places for channels; {peak} are alive at once"
             )
-        heapq.heappush(free, (live.last if live.last % 2 else live.last + 1, place[channel]))
+        heapq.heappush(free, (live.erased, place[channel]))
     return Allocation(place, len(fresh), _peak(ranges), erasures, fresh)
 
 
@@ -118,7 +127,10 @@ class AllocationError(ValueError):
 
 
 def _peak(ranges: dict[Channel, LiveRange]) -> int:
-    events = [(live.first, 1) for live in ranges.values()] + [(live.last + 1, -1) for live in ranges.values()]
+    """Channels that need a place at once; one that is emptied in a slot may be filled in it."""
+    events = [(live.prepared, 1) for live in ranges.values()] + [
+        (live.erased, -1) for live in ranges.values()
+    ]
     alive = peak = 0
     for _, change in sorted(events):
         alive += change

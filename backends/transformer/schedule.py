@@ -80,7 +80,7 @@ def schedule(circuit: Circuit, shape: ModelShape) -> Schedule:
     few.
 
     Nodes are taken by slack: at first those with the longest chain of dependents, then in the order of a
-    placement from the end.
+    placement from the end, so that what can wait leaves room in its layer for what cannot.
 
     Raises:
         ScheduleError: a layer's neurons can't be held within `shape.intermediate`.
@@ -92,9 +92,10 @@ def schedule(circuit: Circuit, shape: ModelShape) -> Schedule:
         raise ScheduleError(f"the circuit does not fit layers of {shape.heads} heads")
     last = max(best.values())
     low, high = 1, shape.intermediate
+    latest = _place_backwards(graph, _Capacity(shape.heads, shape.intermediate), best)
     while low < high:
         middle = (low + high) // 2
-        trial = _place(graph, _Capacity(shape.heads, middle), last, best)
+        trial = _place(graph, _Capacity(shape.heads, middle), last, latest)
         best, low, high = (best, middle + 1, high) if trial is None else (trial, low, middle)
     return _layered(circuit, best, graph)
 
