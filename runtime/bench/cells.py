@@ -14,7 +14,7 @@ from qgpu.backends.machine.verify import ProgramError
 from qgpu.backends.reference.run import run_launch
 from qgpu.runtime.bench.host import peak_bytes
 from qgpu.runtime.bench.workloads import Workload, workload
-from qgpu.runtime.checkpoints import CheckpointError, built_checkpoint
+from qgpu.runtime.checkpoints import CheckpointError
 from qgpu.runtime.engines import FAST_ENGINE, make_engine
 from qgpu.runtime.launch import DifferenceError, Outcome, run
 from qgpu.toolchain.diagnostics import DiagnosticError
@@ -190,9 +190,12 @@ BACKENDS: dict[str, Callable[[Plan], Measure]] = {
 
 
 def build(machine: MachineDescription) -> str | None:
-    """Build the checkpoint of a machine where the cache has none; say why it has none."""
+    """Build a machine's checkpoint and what the engine keeps of it where the cache has none; say why not.
+
+    So that what starts afterwards starts from the cache, and its memory is not that of building.
+    """
     try:
-        built_checkpoint(machine)
+        make_engine(FAST_ENGINE, machine)
     except CheckpointError as error:
         return str(error)
     return None
