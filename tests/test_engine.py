@@ -193,7 +193,7 @@ def exact_tensor(chance: np.random.Generator, name: str, shape: tuple[int, ...])
         "in_proj_b": lambda: conjunctions(chance, shape[0]),
         "in_proj_z": lambda: conjunctions(chance, shape[0]),
         "gate_proj": lambda: conjunctions(chance, shape[0]),
-        "up_proj": lambda: np.where(np.arange(HIDDEN) == 0, 1, np.eye(*shape) * 2),
+        "up_proj": lambda: np.where(np.arange(HIDDEN) == 0, 1, 2 * np.eye(shape[0], shape[1])),
         "down_proj": lambda: into(chance, WRITTEN, shape[1], 1 / 32),
         "out_proj": lambda: (
             into(chance, WRITTEN, shape[1], 2.0**9) * (np.arange(shape[1]) % VALUE < VALUE - 2)

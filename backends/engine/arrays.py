@@ -6,15 +6,17 @@ is made from an address is not counted.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numba import carray, types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from qgpu.backends.engine.compiling import compiled
+
+_numba: Any = importlib.import_module("numba")
+_extending: Any = importlib.import_module("numba.extending")
+carray, types = _numba.carray, _numba.types
 
 _LENGTH = 1 << 40
 """Of an array of unknown length: nothing checks it."""
@@ -23,7 +25,7 @@ _LENGTH = 1 << 40
 def record(values: Mapping[str, Any]) -> Any:
     """A record with the address of each array and the value of each number; it does not keep the arrays."""
     kinds = [
-        (name, np.float32 if isinstance(value, (float, np.float32)) else np.int64)
+        (name, np.int64 if isinstance(value, (int, np.ndarray)) else np.float32)
         for name, value in values.items()
     ]
     entries = tuple(
@@ -32,10 +34,10 @@ def record(values: Mapping[str, Any]) -> Any:
     return np.array([entries], np.dtype(kinds))[0]
 
 
-@intrinsic
+@_extending.intrinsic
 def _pointer(typing_context, address):
     def generate(context, builder, signature, arguments):
-        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
 
     return types.voidptr(types.int64), generate
 

@@ -1,13 +1,14 @@
 """The decorator of compiled functions: their machine code is kept, by all the sources that it is made of.
 
 numba looks at the file of a function alone to tell whether kept code is that of the source; a function of
-another file that it calls, or a constant, may have changed since. So code is kept in a folder that is named after
-all of these sources.
+another file that it calls, or a constant, may have changed since. So code is kept in a folder that is named
+after all of these sources.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import shutil
 from collections.abc import Callable
@@ -15,7 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from numba import config, njit
+# Its decorators are not typed such that what they return can be called.
+_numba: Any = importlib.import_module("numba")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,10 +27,11 @@ _PREFIX = "compiled-"
 
 def compiled(function: F) -> F:
     """Compile a function when it is first called, without Python's lock while it runs."""
+    config = _numba.config
     before = config.CACHE_DIR
     config.CACHE_DIR = before or _folder()
     try:
-        return njit(cache=True, nogil=True)(function)
+        return _numba.njit(cache=True, nogil=True)(function)
     finally:
         config.CACHE_DIR = before
 

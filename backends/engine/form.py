@@ -169,7 +169,7 @@ class _Builder:
         names = ("in_proj_qkv", "conv1d", "in_proj_z", "in_proj_b", "in_proj_a", "out_proj")
         weights = {name: tensors[f"{prefix}linear_attn.{name}.weight"] for name in names}
         qkv, taps = weights["in_proj_qkv"], _taps(weights["conv1d"])
-        live = qkv.any(axis=1) & taps.any(axis=1)
+        live = np.any(qkv, axis=1) & np.any(taps, axis=1)
         keys = self._heads.count * self._heads.key
         writes = live[keys : 2 * keys].reshape(self._heads.count, -1).any(axis=1)
         self._layer_mixer.append(self._mixers if writes.any() else -1)
