@@ -196,3 +196,54 @@ def test_a_machine_with_few_uniform_registers_compares_all_lanes() -> None:
     assert kernel.preloads and not any("room" in preload.name for preload in kernel.preloads)
     (got,) = after(kernel, [words(0, 0), 5, 3], (3, 2, 1), (2, 2, 1), few)
     assert got == [15, 3 * sum(range(5))]
+
+
+def marked(comparisons: str) -> Kernel:
+    """Threads store 1 where %p, which the comparisons make of %x and %y (of %a and %b) and %n, holds."""
+    text = f"""kernel @k(%a: ptr<global>, %b: ptr<global>, %n: i32) {LINEARISED} {{
+entry:
+  %t = sreg tid.x : i32
+  %pa = ptradd %a, %t {{scale: 4, disp: 0, signed: true}} : ptr<global>
+  %pb = ptradd %b, %t {{scale: 4, disp: 0, signed: true}} : ptr<global>
+  %x = load i32 %pa : i32
+  %y = load i32 %pb : i32
+{comparisons}
+  store i32 %pb, i32 0
+  brany %p, then, done
+then [%p]:
+  store i32 %pb, i32 1
+  br done
+done:
+  ret
+}}
+"""
+    return made(text, DEFAULT)
+
+
+VALUES = (-(2**31), -1, 0, 1, 4, 5, LAST)
+
+
+@pytest.mark.parametrize(("relation", "both"), [("ne", "and"), ("ne", "or"), ("eq", "and"), ("eq", "or")])
+def test_two_tests_for_zero_are_one(relation: str, both: str) -> None:
+    tests = "".join(f"  %{p} = icmp {relation} %{v}, i32 0 : i1\n" for p, v in ("lx", "ry"))
+    kernel = marked(f"{tests}  %p = {both} %l, %r : i1")
+    assert sum(block.wr_pred for block in kernel.blocks) == 1
+    pairs = list(product(VALUES, VALUES))[:32]
+    (_, got) = after(
+        kernel, [words(*(x for x, _ in pairs)), words(*(y for _, y in pairs)), 0], (len(pairs), 1, 1)
+    )
+    join = all if both == "and" else any
+    assert got == [int(join((v == 0) is (relation == "eq") for v in pair)) for pair in pairs]
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_range_is_one_unsigned_comparison(inside: bool) -> None:
+    low, high, both = ("sge", "slt", "and") if inside else ("slt", "sge", "or")
+    kernel = marked(
+        f"  %l = icmp {low} %x, i32 0 : i1\n  %r = icmp {high} %x, %n : i1\n  %p = {both} %l, %r : i1"
+    )
+    assert sum(block.wr_pred for block in kernel.blocks) == 1
+    for n in VALUES:
+        args = [words(*VALUES), words(*VALUES), n & 0xFFFFFFFF]
+        (_, got) = after(kernel, args, (len(VALUES), 1, 1))
+        assert got == [int((0 <= x < n) is inside) for x in VALUES]
