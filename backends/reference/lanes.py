@@ -165,7 +165,7 @@ def _strays(index: Words) -> NDArray[np.bool_]:
     return index + np.uint32(_INDEX_BIAS) >= 1 << INDEX_BITS
 
 
-def _result(block: Block) -> Callable[[LanePorts, Words | None, Words], Words]:
+def _result(block: Block) -> Callable[[LanePorts, MemoryWords, Words], Words]:
     x, y, z, operation = _x(block), _y(block), _z(block), OPERATIONS[block.op](block)
 
     def result(ports: LanePorts, memory: MemoryWords, address: Words) -> Words:
