@@ -11,7 +11,8 @@ from qgpu.backends.machine.description import DEFAULT, MachineDescription
 from qgpu.backends.machine.program import Kernel, Program
 from qgpu.backends.machine.qbin import MAGIC, QbinError, program_from_bytes
 from qgpu.ir import Function
-from qgpu.toolchain.compile import LANGUAGES, CompileOptions, compile_source, compile_to_ir, plain_name
+from qgpu.toolchain.compile import LANGUAGES, CompileOptions, compile_source, compile_to_ir
+from qgpu.toolchain.cuda.names import described, matching
 from qgpu.toolchain.diagnostics import failure
 
 SUFFIX = ".qbin"
@@ -91,12 +92,10 @@ def choose_kernel(program: Program, name: str | None) -> Kernel:
 
 def _choose(candidates: Sequence[Named], name: str | None) -> Named:
     kernels = {kernel.name: kernel for kernel in candidates}
-    if name in kernels:
-        return kernels[name]
-    found = [kernel for kernel in candidates if name is None or plain_name(kernel.name) == name]
+    found = list(kernels) if name is None else matching(name, kernels)
     if len(found) == 1:
-        return found[0]
-    known = ", ".join(kernels) or "none"
+        return kernels[found[0]]
+    known = described(list(kernels)) or "none"
     if name is not None and not found:
         raise failure(f"no kernel '{name}'", f"there are: {known}")
     what = "several kernels" if name is None else f"several kernels are called '{name}'"

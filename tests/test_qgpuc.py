@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 from qgpu.backends import transformer
 from qgpu.backends.machine.description import MachineDescription
 from qgpu.backends.transformer.schedule import ScheduleError
-from qgpu.toolchain import compile as pipeline
 from qgpu.toolchain import driver
+from qgpu.toolchain.cuda.names import plain_name
 
 KERNEL = 'extern "C" __global__ void k(int *a) { a[threadIdx.x] = VALUE; }\n'
 TWO = (
@@ -241,7 +241,7 @@ def test_weights_that_fail_leave_the_folder_as_it_was(
     ],
 )
 def test_plain_names(mangled: str, plain: str) -> None:
-    assert pipeline.plain_name(mangled) == plain
+    assert plain_name(mangled) == plain
 
 
 def test_version() -> None:

@@ -37,7 +37,7 @@ def run_dot(backend: str, first: Sequence[int], *more: str) -> Result:
 def test_the_arguments_after_a_launch(backend: str) -> None:
     result = run_dot(backend, [1, 2, 3])
     assert result.exit_code == 0, result.output
-    assert "param_2 = [32]" in result.stdout
+    assert "out = [32]" in result.stdout
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -94,7 +94,7 @@ def test_what_a_kernel_prints(tmp_path: Path) -> None:
     file.write_text(PRINTS)
     sizes = ("--grid", "1", "--block", "2", "--backend", "ir", "--arg", "i32[2]")
     result = qgpu("run", str(file), *sizes)
-    assert result.stdout == "thread 0\nthread 1\nparam_0 = [32, 32]\n"
+    assert result.stdout == "thread 0\nthread 1\nout = [32, 32]\n"
     assert json.loads(qgpu("run", str(file), *sizes, "--json").stdout) == {
         "args": [[32, 32]],
         "output": "thread 0\nthread 1\n",

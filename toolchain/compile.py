@@ -2,12 +2,13 @@
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from qgpu.toolchain.cuda import COMPILERS, CudaOptions, Ptx
+from qgpu.toolchain.cuda.names import described, matching, parse_name
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, emit, failure
 
 if TYPE_CHECKING:
@@ -17,14 +18,16 @@ if TYPE_CHECKING:
     from qgpu.ir.passes import Observer, Pass
 
 LANGUAGES = ("cu", "ptx", "ir")
-_LENGTH = re.compile(r"(\d+)")
+_NAME = re.compile(r"[A-Za-z_]", re.ASCII)
+_NUMBERED = re.compile(r"param_\d+(\.\d+)?$")
 
 
 @dataclass(frozen=True)
 class CompileOptions:
     """What steers a compilation besides the machine.
 
-    `kernels` names the kernels to compile, as in the PTX or, for C++, by their plain names; None means all.
+    `kernels` names the kernels to compile, each in full or as C++ has it: `add`, `ns::add`, `scan<int, 16>`;
+    None means all.
     `observers` are told of every pass that has run; `verify_each` checks the IR after each, not only at the
     end. `keep` is given each intermediate form: the suffix of a file for it (`ptx`, `ir`, `opt.ir`), and its
     text. `max_registers` bounds the registers of a thread.
@@ -75,10 +78,16 @@ def compile_to_ir(text: str, filename: str, language: str, options: CompileOptio
 
 def build_ptx(source: Source, options: CompileOptions) -> str:
     """The PTX of a CUDA source; the compiler's warnings go to stderr."""
-    compiled: Ptx = COMPILERS[options.cuda_compiler].compile(source, options.cuda)
+    return compile_cuda(source, options).text
+
+
+def compile_cuda(source: Source, options: CompileOptions) -> Ptx:
+    """What a CUDA compiler makes of a source; its warnings go to stderr."""
+    asked = dataclasses.replace(options.cuda, kernels=options.kernels)
+    compiled = COMPILERS[options.cuda_compiler].compile(source, asked)
     emit(compiled.warnings)
     options.kept("ptx", compiled.text)
-    return compiled.text
+    return compiled
 
 
 def build_ir(source: Source, language: str, options: CompileOptions) -> "Module":
@@ -87,7 +96,9 @@ def build_ir(source: Source, language: str, options: CompileOptions) -> "Module"
         return _parse_ir(source, options)
     if language == "ptx":
         return _lower(source, None, options)
-    return _lower(Source(f"<PTX of {source.name}>", build_ptx(source, options)), source, options)
+    compiled = compile_cuda(source, options)
+    ptx = Source(f"<PTX of {source.name}>", compiled.text)
+    return _lower(ptx, source, options, compiled.instances)
 
 
 def passes_for(machine: "MachineDescription") -> "list[Pass]":
@@ -122,47 +133,54 @@ def generate_program(
     return dataclasses.replace(generate(module, machine, max_registers), source=source.name)
 
 
-def _lower(ptx: Source, cuda: Source | None, options: CompileOptions) -> "Module":
+def _lower(
+    ptx: Source, cuda: Source | None, options: CompileOptions, instances: Mapping[str, str] | None = None
+) -> "Module":
+    """The IR of PTX, which a CUDA source may be behind, with instances of templates by their names."""
     from qgpu.toolchain.ptx.lower import lower_module
     from qgpu.toolchain.ptx.parser import parse
 
     with _source_lines(ptx):
         tree = parse(ptx)
         names = [entry.name for entry in tree.entries]
-        return lower_module(tree, ptx, cuda=cuda, kernels=_chosen(names, options, cuda or ptx))
+        kernels = _chosen(names, options, cuda or ptx, instances or {})
+        module = lower_module(tree, ptx, cuda=cuda, kernels=kernels)
+    _name_parameters(module)
+    return module
 
 
-def _chosen(names: list[str], options: CompileOptions, source: Source) -> list[str]:
+def _name_parameters(module: "Module") -> None:
+    """Call arguments, and the parts of structures (`s.4`), as the source does: PTX has `KERNEL_NAME`."""
+    for function in module.functions:
+        for argument in function.args:
+            name = (argument.name or "").removeprefix(f"{function.name}_")
+            if _NAME.match(name) and not _NUMBERED.match(name):
+                argument.name = name
+
+
+def _chosen(
+    names: list[str], options: CompileOptions, source: Source, instances: Mapping[str, str]
+) -> list[str]:
     """The full names of the kernels that the options ask for."""
     if not names:
         raise failure("no kernel to compile", "a kernel is a __global__ function", file=source.name)
     if options.kernels is None:
         return names
-    chosen: list[str] = []
-    for wanted in options.kernels:
-        found = [name for name in names if wanted in (name, plain_name(name))]
-        if not found:
-            raise failure(f"no kernel '{wanted}'", f"there are: {', '.join(names)}", file=source.name)
-        chosen += found
-    return chosen
+    return [_the_one(wanted, names, source, instances) for wanted in options.kernels]
 
 
-def plain_name(name: str) -> str:
-    """The function's own name in a C++ mangled one (`_ZN2ns3dotEPi` gives `dot`), else the name itself.
-
-    Itanium C++ ABI, section 5.1.3: a nested name is a sequence of identifiers, each after its length.
-    """
-    if not name.startswith("_Z"):
-        return name
-    position = 3 if name.startswith("_ZN") else 2
-    found = ""
-    while match := _LENGTH.match(name, position):
-        start = match.end()
-        position = start + int(match.group())
-        found = name[start:position]
-        if not name.startswith("_ZN"):
-            break
-    return found or name
+def _the_one(wanted: str, names: list[str], source: Source, instances: Mapping[str, str]) -> str:
+    """The full name of the kernel that a name means."""
+    asked = parse_name(wanted)
+    found = matching(wanted, names) or [
+        full for name, full in instances.items() if asked.arguments and asked.means(parse_name(name))
+    ]
+    if not found:
+        raise failure(f"no kernel '{wanted}'", f"there are: {described(names)}", file=source.name)
+    if len(found) > 1:
+        candidates = f"candidates are: {described(found)}"
+        raise failure(f"several kernels are called '{wanted}'", candidates, file=source.name)
+    return found[0]
 
 
 def _parse_ir(source: Source, options: CompileOptions) -> "Module":
@@ -177,7 +195,7 @@ def _parse_ir(source: Source, options: CompileOptions) -> "Module":
     except VerifyError as error:
         raise failure(str(error), file=source.name) from None
     names = [function.name for function in module.functions]
-    chosen = _chosen(names, options, source)
+    chosen = _chosen(names, options, source, {})
     module.functions[:] = [function for function in module.functions if function.name in chosen]
     return module
 

@@ -12,38 +12,44 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from qgpu.toolchain.cuda.headers import HEADERS
 from qgpu.toolchain.cuda.log import parse_log, plain_lines
-from qgpu.toolchain.cuda.options import CudaOptions, Ptx
-from qgpu.toolchain.diagnostics import DiagnosticError, Source, failure
+from qgpu.toolchain.cuda.options import CudaOptions, DeviceCode, Ptx
+from qgpu.toolchain.cuda.unit import HEADERS
+from qgpu.toolchain.diagnostics import DiagnosticError, failure
 
 _NAMESPACE = "nvidia"
 _WHEEL = "nvidia-cuda-nvrtc"
 _LIBRARY = re.compile(r"^(libnvrtc\.so\.\d+|nvrtc64_\d+_\d+\.dll)$")
 _BUILTINS = re.compile(r"^(libnvrtc-builtins\.so\.[\d.]+|nvrtc-builtins64_\d+\.dll)$")
-_SUCCESS, _COMPILATION_ERROR = 0, 6
+_SUCCESS = 0
+_REFUSED = (6,)
+"""The status of a refused source: NVRTC_ERROR_COMPILATION."""
+_FIRST = "cuda_runtime.h"
+"""Every CUDA file has it included before its first line."""
 
 
-def compile_to_ptx(source: Source, options: CudaOptions) -> Ptx:
-    """Compile a CUDA source to PTX with line information.
+def compile_to_ptx(code: DeviceCode, options: CudaOptions) -> Ptx:
+    """Compile device code to PTX with line information.
 
-    Raises DiagnosticError with the compiler's errors, placed in the user's file, or where NVRTC is missing.
+    Raises:
+        DiagnosticError: the compiler's errors, placed in the user's files, or NVRTC is missing.
     """
-    if "\0" in source.text:
-        raise failure("the source contains a NUL character", file=source.name)
-    program = _Program(_load(), source)
+    program = _Program(_load(), code)
     try:
-        status = program.compile(_arguments(source, options))
+        for name in code.instances:
+            program.add_name(name)
+        status = program.compile(arguments(code, options))
         log = program.log()
         diagnostics = parse_log(log)
         if status == _SUCCESS:
-            return Ptx(program.ptx(), diagnostics)
+            lowered = {name: program.lowered_name(name) for name in code.instances}
+            return Ptx(program.ptx(), diagnostics, lowered)
     finally:
         program.destroy()
-    if status == _COMPILATION_ERROR and any(found.severity == "error" for found in diagnostics):
+    if status in _REFUSED and any(found.severity == "error" for found in diagnostics):
         raise DiagnosticError(*diagnostics)
     reason, *notes = plain_lines(log) or [program.error_string(status)]
-    raise failure(f"NVRTC failed: {reason}", *notes, file=source.name)
+    raise failure(f"NVRTC failed: {reason}", *notes, file=code.name)
 
 
 def find_library() -> tuple[Path, Path] | None:
@@ -82,28 +88,47 @@ def _load() -> ctypes.CDLL:
         raise failure(f"NVRTC, the CUDA compiler, cannot be loaded: {error}") from error
 
 
-def _arguments(source: Source, options: CudaOptions) -> list[str]:
-    folders = [Path(source.name).parent, *options.include_dirs]
+def arguments(code: DeviceCode, options: CudaOptions) -> list[str]:
+    """The options that NVRTC is called with.
+
+    Functions without annotations are the device's (`-default-device`): what is left of them is constexpr.
+    """
+    folders = [Path(code.name).parent, *options.include_dirs, HEADERS]
     return [
         f"--gpu-architecture={options.architecture}",
         "-lineinfo",
+        "-default-device",
+        *([f"--std={options.standard}"] if options.standard else []),
         *(["--device-int128"] if sys.platform == "linux" else []),
         *(f"--define-macro={define}" for define in options.defines),
         *(f"--include-path={folder}" for folder in folders),
+        f"--pre-include={_FIRST}",
     ]
 
 
 class _Program:
     """An nvrtcProgram. Its text arguments are kept alive for as long as the library may read them."""
 
-    def __init__(self, library: ctypes.CDLL, source: Source) -> None:
+    def __init__(self, library: ctypes.CDLL, code: DeviceCode) -> None:
         self._library = library
         self._handle = ctypes.c_void_p()
-        text, name = source.text.encode(), os.fsencode(source.name)
-        contents, names = _strings(HEADERS.values()), _strings(HEADERS)
+        text, name = code.text.encode(), os.fsencode(code.name)
+        contents, names = _strings(code.headers.values()), _strings(code.headers)
+        count = len(code.headers)
         self._check(
-            library.nvrtcCreateProgram(ctypes.byref(self._handle), text, name, len(HEADERS), contents, names)
+            library.nvrtcCreateProgram(ctypes.byref(self._handle), text, name, count, contents, names)
         )
+
+    def add_name(self, expression: str) -> None:
+        """Have an instance of a template compiled."""
+        self._check(self._library.nvrtcAddNameExpression(self._handle, expression.encode()))
+
+    def lowered_name(self, expression: str) -> str:
+        """The full name of an instance that was added."""
+        name = ctypes.c_char_p()
+        text = expression.encode()
+        self._check(self._library.nvrtcGetLoweredName(self._handle, text, ctypes.byref(name)))
+        return (name.value or b"").decode()
 
     def compile(self, arguments: list[str]) -> int:
         return self._library.nvrtcCompileProgram(self._handle, len(arguments), _strings(arguments))

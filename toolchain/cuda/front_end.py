@@ -1,0 +1,87 @@
+"""From a CUDA file as people write it to a compiler that knows the device alone.
+
+Host code is set aside (see `host_code`); where the compiler refuses more of what is not for the device, that
+goes as well, and what is left is compiled again. An error that remains is the device code's, in the user's file.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable
+
+from qgpu.toolchain.cuda.declarations import Declaration
+from qgpu.toolchain.cuda.device_errors import Refusals, explained
+from qgpu.toolchain.cuda.host_code import HostCode
+from qgpu.toolchain.cuda.kernels import Kernels
+from qgpu.toolchain.cuda.options import CudaOptions, DeviceCode, Ptx
+from qgpu.toolchain.cuda.parameters import with_parameter_names
+from qgpu.toolchain.cuda.unit import TranslationUnit
+from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, failure
+
+DeviceCompiler = Callable[[DeviceCode, CudaOptions], Ptx]
+
+_ROUNDS = 16
+
+
+def compile_device_code(source: Source, options: CudaOptions, compiler: DeviceCompiler) -> Ptx:
+    """Compile the kernels of a CUDA source, whatever host code is around them.
+
+    Raises:
+        DiagnosticError: with the compiler's errors, placed in the user's files.
+    """
+    if "\0" in source.text:
+        raise failure("the source contains a NUL character", file=source.name)
+    unit = TranslationUnit(source, options.include_dirs)
+    kernels = Kernels(unit)
+    instances = tuple(kernels.instances(options.kernels))
+    host = HostCode(unit)
+    refused: Refusals = {}
+    for _ in range(_ROUNDS):
+        try:
+            ptx = compiler(device_code(host, instances), options)
+            warnings = [found for found in ptx.warnings if not _is_about_the_host(found, host)]
+            text = with_parameter_names(ptx.text, kernels)
+            return dataclasses.replace(ptx, text=text, warnings=tuple(_in_user_text(warnings, unit)))
+        except DiagnosticError as error:
+            diagnostics = _in_user_text(error.diagnostics, unit)
+            more = _refused(diagnostics, host)
+            if not more:
+                raise DiagnosticError(*explained(diagnostics, host, refused)) from None
+            refused.update(more)
+            for declaration in more:
+                host.set_aside(declaration)
+    raise DiagnosticError(*(found for errors in refused.values() for found in errors))
+
+
+def device_code(host: HostCode, instances: tuple[str, ...] = ()) -> DeviceCode:
+    """What the compiler gets of a translation unit."""
+    main, *headers = host.unit.files.values()
+    return DeviceCode(main.name, host.text(main), {file.name: host.text(file) for file in headers}, instances)
+
+
+def _refused(diagnostics: list[Diagnostic], host: HostCode) -> dict[Declaration, list[Diagnostic]]:
+    """The declarations that errors lie in and that the device may do without."""
+    found: dict[Declaration, list[Diagnostic]] = {}
+    for diagnostic in diagnostics:
+        if diagnostic.severity != "error" or diagnostic.file is None:
+            continue
+        declaration = host.removable(diagnostic.file, diagnostic.line, diagnostic.column)
+        if declaration is not None:
+            found.setdefault(declaration, []).append(diagnostic)
+    return found
+
+
+def _is_about_the_host(warning: Diagnostic, host: HostCode) -> bool:
+    """Whether a warning says that nothing uses what host code may use."""
+    unused = warning.message.endswith("was declared but never referenced")
+    return unused and not host.in_a_body(warning.file or "", warning.line, warning.column)
+
+
+def _in_user_text(diagnostics: Iterable[Diagnostic], unit: TranslationUnit) -> list[Diagnostic]:
+    """Diagnostics with the lines as the user wrote them."""
+    return [_with_user_line(found, unit) for found in diagnostics]
+
+
+def _with_user_line(found: Diagnostic, unit: TranslationUnit) -> Diagnostic:
+    notes = tuple(_with_user_line(attached, unit) for attached in found.notes)
+    file = unit.files.get(found.file) if found.file is not None else None
+    line = found.source_line if file is None else file.source.line(found.line)
+    return dataclasses.replace(found, source_line=line, notes=notes)

@@ -1,0 +1,206 @@
+"""The kernels of a translation unit: their places, their parameters' names, the instances it launches."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from qgpu.toolchain.cuda.declarations import Declaration, words_for
+from qgpu.toolchain.cuda.names import KernelName, kernel_name, parse_name
+from qgpu.toolchain.cuda.tokens import Token
+from qgpu.toolchain.cuda.unit import TranslationUnit
+from qgpu.toolchain.diagnostics import DiagnosticError, note
+
+_SIMPLE = re.compile(
+    r"-?\d\w*|true|false|unsigned|signed|char|short|int|long|bool|u?int(?:8|16|32|64)_t|size_t|,|\*"
+)
+"""Words of template arguments that mean the same wherever they stand."""
+
+
+@dataclass(frozen=True)
+class SourceKernel:
+    """A kernel as its source defines it.
+
+    Attributes:
+        name: without template arguments.
+        template: its template parameters, or None.
+        parameters: what they are called; an empty text for one without a name.
+    """
+
+    name: KernelName
+    template: str | None
+    parameters: tuple[str, ...]
+    declaration: Declaration
+
+    def __str__(self) -> str:
+        return self.name.qualified + ("" if self.template is None else f"<{self.template}>")
+
+
+class Kernels:
+    """The kernels that a translation unit defines."""
+
+    def __init__(self, unit: TranslationUnit) -> None:
+        self._unit = unit
+
+    @cached_property
+    def all(self) -> list[SourceKernel]:
+        """In the order of the source; those that a macro defines are not among them."""
+        word = self._global_words
+        return [
+            _kernel(found)
+            for found in self._unit.all_declarations()
+            if found.kind == "function" and found.body is not None and found.has(*word)
+        ]
+
+    @cached_property
+    def _global_words(self) -> set[str]:
+        return words_for(self._unit.macros, {"__global__"})
+
+    @cached_property
+    def launched(self) -> list[str]:
+        """Instances of templates that the source launches with arguments that are plain."""
+        found = [
+            name
+            for file in self._unit.files.values()
+            for name in _launches(file.tokens, self._template_names)
+        ]
+        return list(dict.fromkeys(found))
+
+    @cached_property
+    def _template_names(self) -> set[str]:
+        return {kernel.name.own for kernel in self.all if kernel.template is not None}
+
+    def instances(self, wanted: Sequence[str] | None) -> list[str]:
+        """The instances of templates to compile for the kernels that are wanted, or for all.
+
+        Raises:
+            DiagnosticError: a template is wanted, and nothing says with which arguments.
+        """
+        if wanted is None:
+            return self.launched
+        return [name for one in wanted for name in self._instances_of(one)]
+
+    def _instances_of(self, wanted: str) -> list[str]:
+        parsed = parse_name(wanted)
+        meant = [kernel for kernel in self.all if KernelName(parsed.scope, parsed.own).means(kernel.name)]
+        templates = [kernel for kernel in meant if kernel.template is not None]
+        if parsed.arguments is not None:
+            scopes = {kernel.name.qualified for kernel in templates}
+            (own,) = scopes if len(scopes) == 1 else [parsed.qualified]
+            return [f"{own}<{parsed.arguments}>"] if templates else []
+        launched = [name for name in self.launched if parsed.means(parse_name(name))]
+        if templates and not launched and len(templates) == len(meant):
+            raise self.needs_arguments(templates[0])
+        return launched
+
+    def needs_arguments(self, kernel: SourceKernel) -> DiagnosticError:
+        """The refusal of a template that is named without arguments."""
+        declaration = kernel.declaration
+        file = self._unit.files[declaration.file]
+        place = file.place(declaration.start)
+        example = ", ".join(
+            "int" if part.split()[:1] in (["typename"], ["class"]) else "16"
+            for part in (kernel.template or "").split(",")
+        )
+        return DiagnosticError(
+            file.source.diagnostic(
+                f"kernel '{kernel.name}' is a template with parameters <{kernel.template}>",
+                *place,
+                notes=[note(f"name an instance: --kernel '{kernel.name}<{example}>'")],
+            )
+        )
+
+    def parameter_names(self, mangled: str, count: int) -> tuple[str, ...] | None:
+        """What the parameters of a compiled kernel are called; None where the source does not tell."""
+        name = kernel_name(mangled)
+        found = {
+            kernel.parameters
+            for kernel in self.all
+            if len(kernel.parameters) == count and KernelName(name.scope, name.own).means(kernel.name)
+        }
+        return found.pop() if len(found) == 1 else None
+
+
+def _kernel(found: Declaration) -> SourceKernel:
+    scope = tuple(part for part in found.scope if part)
+    template = None if found.template is None else _spelled(found.template)
+    return SourceKernel(
+        KernelName(scope, found.name),
+        template,
+        tuple(map(_parameter_name, _split(found.parameters or ()))),
+        found,
+    )
+
+
+def _spelled(tokens: Sequence[Token]) -> str:
+    text = " ".join(token.text for token in tokens)
+    return re.sub(r"\s+([,>)\]:])", r"\1", re.sub(r"([<(\[:])\s+", r"\1", text)).replace(" ::", "::")
+
+
+def _split(tokens: Sequence[Token]) -> list[list[Token]]:
+    """The tokens between the commas that are in no brackets."""
+    parts: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token.text in "([{<") - (token.text in ")]}>")
+        if token.text == "," and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return [part for part in parts if part and [token.text for token in part] != ["void"]]
+
+
+def _parameter_name(tokens: Sequence[Token]) -> str:
+    """The last name before an array's bounds or a default; a lone word is a type."""
+    texts = [token.text for token in tokens]
+    end = next((index for index, text in enumerate(texts) if text in ("=", "[")), len(texts))
+    words = [token for token in tokens[:end] if token.kind == "name"]
+    if "(" in texts[:end] and "*" in texts[:end]:
+        star = texts.index("*", texts.index("(")) if "*" in texts[texts.index("(") :] else 0
+        return texts[star + 1] if texts[star + 1].isidentifier() else ""
+    last = tokens[end - 1] if end else None
+    if len(words) < 2 and not {"*", "&", ">"} & set(texts[:end]):
+        return ""
+    return last.text if last is not None and last.kind == "name" and last.text not in _TYPES else ""
+
+
+_TYPES = frozenset(
+    (
+        "int",
+        "char",
+        "short",
+        "long",
+        "unsigned",
+        "signed",
+        "bool",
+        "float",
+        "double",
+        "const",
+        "__restrict__",
+        "restrict",
+    )
+)
+
+
+def _launches(tokens: Sequence[Token], templates: set[str]) -> list[str]:
+    """`name<arguments>` before `<<<`, with plain arguments."""
+    plain = [token for token in tokens if token.kind != "directive"]
+    found: list[str] = []
+    for index, token in enumerate(plain[:-2]):
+        if token.text not in templates or plain[index + 1].text != "<":
+            continue
+        end = index + 2
+        while end < len(plain) and _SIMPLE.fullmatch(plain[end].text):
+            end += 1
+        arguments = " ".join(part.text for part in plain[index + 2 : end])
+        if arguments and [part.text for part in plain[end : end + 2]] == [">", "<<<"]:
+            found.append(str(parse_name(f"{_scoped(plain, index)}<{arguments}>")))
+    return found
+
+
+def _scoped(tokens: Sequence[Token], index: int) -> str:
+    name = tokens[index].text
+    while index >= 2 and tokens[index - 1].text == "::" and tokens[index - 2].kind == "name":
+        name = f"{tokens[index - 2].text}::{name}"
+        index -= 2
+    return name
