@@ -67,7 +67,7 @@ def test_another_size_is_another_checkpoint_of_more_layers(tmp_path: Path) -> No
         if head.unit == "memory"
     ]
     assert sum(count for _, count in rows) == 1024
-    assert len({layer for layer, _ in rows}) == 2
+    assert len({layer for layer, _ in rows}) > 1
 
 
 def test_a_machine_that_does_not_fit_is_refused(tmp_path: Path) -> None:

@@ -19,8 +19,9 @@ from qgpu.backends.machine.tokens import STAGE_PARTS, vocabulary
 from qgpu.backends.transformer.circuit import Column, Head, Neuron
 from qgpu.backends.transformer.emit import Layout, lay_out
 from qgpu.backends.transformer.processor import build_processor
-from qgpu.runtime.launch import DifferenceError, run
+from qgpu.backends.transformer.units.arithmetic import SHIFTED_BITS
 from qgpu.runtime.compiled import CompiledEngine
+from qgpu.runtime.launch import DifferenceError, run
 
 Checkpoint = Callable[[MachineDescription, str], Path]
 (DOT,) = [example for example in FIRST if example.kernel == "dot"]
@@ -40,17 +41,17 @@ def layout() -> Layout:
     return lay_out(build_processor(SMALL), SMALL.model)
 
 
-def column_weight(layout: Layout, unit: str, source: str, target: str) -> Weight:
-    """The weight that writes channel `source` into the column of a unit's first head that gives `target`."""
+def column_weight(layout: Layout, name: str, source: str, target: str) -> Weight:
+    """The weight that writes channel `source` into the column that gives `target` of a head called so."""
     for layer, heads in enumerate(layout.schedule.heads):
         for index, head in enumerate(heads):
-            if head.unit == unit and isinstance(head, Head):
+            if head.name.startswith(name) and isinstance(head, Head):
                 for column, content in enumerate(head.columns):
                     if _carries(content, source, target):
                         row = (2 * layout.shape.heads + index) * layout.shape.head_dim + column
                         tensor = f"model.layers.{layer}.linear_attn.in_proj_qkv.weight"
                         return Weight(tensor, row, place_of(layout, source))
-    raise AssertionError(f"no column of {unit} takes {source} to {target}")
+    raise AssertionError(f"no column of {name} takes {source} to {target}")
 
 
 def _carries(column: Column, source: str, target: str) -> bool:
@@ -68,12 +69,13 @@ def program_bit(layout: Layout, field: str) -> Weight:
     position = sum(f.width for f in block_fields(SMALL)[: names.index(field)])
     part = STAGE_PARTS * SMALL.payload_bits
     source = f"staged.{position // part}.{position % part}"
-    return column_weight(layout, "program memory", source, f"field.{position}")
+    return column_weight(layout, "rom.", source, f"field.{position}")
 
 
 def adder_bit(layout: Layout, bit: int) -> Weight:
     """The weight by which the adder's last layer hands on bit `bit` of a sum without carries."""
-    source, target = f"multiply.sum.low.{bit}", f"result.{bit}"
+    digit, place = divmod(bit, SHIFTED_BITS)
+    source, target = f"product.low.low.{digit}.{place}", f"result.{bit}"
     for layer, neurons in enumerate(layout.schedule.neurons):
         for index, neuron in enumerate(neurons):
             if _hands_on(neuron, source, target):
@@ -94,8 +96,8 @@ def head_weight(layout: Layout) -> Weight:
 
 WEIGHTS: dict[str, Callable[[Layout], Weight]] = {
     "program memory": lambda layout: program_bit(layout, "visit"),
-    "register": lambda layout: column_weight(layout, "port A", "value.0", "i.2"),
-    "memory": lambda layout: column_weight(layout, "memory", "value.1", "x.1"),
+    "register": lambda layout: column_weight(layout, "register.a.", "value.0", "i.2"),
+    "memory": lambda layout: column_weight(layout, "memory.", "value.1", "x.1"),
     "adder": lambda layout: adder_bit(layout, 1),
     "head": head_weight,
 }
