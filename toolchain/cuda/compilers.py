@@ -4,22 +4,41 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from qgpu.toolchain.cuda import nvrtc
-from qgpu.toolchain.cuda.front_end import DeviceCompiler, compile_device_code
-from qgpu.toolchain.cuda.options import CudaOptions, Ptx
+from qgpu.toolchain.cuda.clang import CLANG
+from qgpu.toolchain.cuda.front_end import compile_device_code
+from qgpu.toolchain.cuda.nvcc import NVCC
+from qgpu.toolchain.cuda.options import CudaOptions, DeviceCode, Ptx
 from qgpu.toolchain.diagnostics import Source
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """A CUDA compiler: `compile` raises DiagnosticError where it is missing or refuses the source."""
+    """A CUDA compiler.
+
+    Attributes:
+        device: compiles device code; raises DiagnosticError where it is missing or refuses the code.
+        arguments: its command line, for people to read.
+    """
 
     name: str
-    compile: Callable[[Source, CudaOptions], Ptx]
+    device: Callable[[DeviceCode, CudaOptions], Ptx]
+    arguments: Callable[[DeviceCode, CudaOptions], list[str]]
+
+    def compile(self, source: Source, options: CudaOptions) -> Ptx:
+        """Compile a CUDA source's kernels.
+
+        Raises:
+            DiagnosticError: the source is at fault, or the compiler is missing.
+        """
+        return compile_device_code(source, options, self.device)
 
 
-def _of_device_code(name: str, compiler: DeviceCompiler) -> Compiler:
-    """A compiler that is given the device code of a source alone."""
-    return Compiler(name, lambda source, options: compile_device_code(source, options, compiler))
+_NVRTC = Compiler("nvrtc", nvrtc.compile_to_ptx, nvrtc.arguments)
 
-
-COMPILERS = {compiler.name: compiler for compiler in [_of_device_code("nvrtc", nvrtc.compile_to_ptx)]}
+COMPILERS = {
+    "auto": _NVRTC,
+    "nvrtc": _NVRTC,
+    "clang": Compiler("clang", CLANG.compile, CLANG.arguments),
+    "nvcc": Compiler("nvcc", NVCC.compile, NVCC.arguments),
+}
+"""By the names of --cuda-compiler; `auto` is the one that comes with pip."""

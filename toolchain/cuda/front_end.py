@@ -1,7 +1,8 @@
 """From a CUDA file as people write it to a compiler that knows the device alone.
 
 Host code is set aside (see `host_code`); where the compiler refuses more of what is not for the device, that
-goes as well, and what is left is compiled again. An error that remains is the device code's, in the user's file.
+goes as well, and what is left is compiled again. An error that remains is one of the device code, in the
+user's file.
 """
 
 import dataclasses
