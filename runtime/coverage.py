@@ -22,6 +22,7 @@ from qgpu.toolchain.compile import (
     run_passes,
 )
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, failure
+from qgpu.toolchain.sources import decoded
 
 STAGES = ("parse", "compile", "fit")
 """What a kernel has to pass, in order: its file's front end, lowering and passes, code for a machine."""
@@ -97,7 +98,7 @@ class Coverage:
 
 
 def source_files(paths: Iterable[str]) -> list[Path]:
-    """The files named, and all .cu, .ptx and .ir files below the folders named, sorted.
+    """The files named, and all .cu, .ptx, .ll, .bc and .ir files below the folders named, sorted.
 
     Raises:
         DiagnosticError: a path does not exist, or there is no such file.
@@ -110,7 +111,7 @@ def source_files(paths: Iterable[str]) -> list[Path]:
         below = sorted(path.rglob("*")) if path.is_dir() else [path]
         found += [file for file in below if file.suffix in suffixes and file.is_file()]
     if not found:
-        raise failure("no .cu, .ptx or .ir file to look at")
+        raise failure("no .cu, .ptx, .ll, .bc or .ir file to look at")
     return list(dict.fromkeys(found))
 
 
@@ -150,7 +151,7 @@ def cover_file(
     """How far each kernel of a file gets; one nameless kernel stands for a file that does not parse."""
     language = file.suffix[1:]
     try:
-        source = Source(str(file), file.read_text(encoding="utf-8", errors="replace"))
+        source = decoded(str(file), file.read_bytes(), language)
         if language == "cu":
             source, language = Source(f"<PTX of {file}>", build_ptx(source, options)), "ptx"
         names = list(_kernel_names(source, language))
@@ -164,6 +165,11 @@ def _kernel_names(source: Source, language: str) -> Iterator[str]:
         from qgpu.toolchain.ptx.parser import parse
 
         yield from (entry.name for entry in parse(source).entries)
+        return
+    if language in ("ll", "bc"):
+        from qgpu.toolchain.llvm.lower import read
+
+        yield from (kernel.name for kernel in read(source).kernels)
         return
     yield from (function.name for function in build_ir(source, language, CompileOptions()).functions)
 

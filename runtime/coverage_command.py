@@ -37,9 +37,9 @@ def coverage_command(
     jobs: int,
     as_json: bool,
 ) -> None:
-    """Say how many kernels of .cu, .ptx and .ir files parse, compile and fit, and what stops the rest.
+    """Say how many kernels of source files parse, compile and fit, and what stops the rest.
 
-    PATH is a file, or a folder that is searched for such files.
+    PATH is a .cu, .ptx, .ll, .bc or .ir file, or a folder that is searched for such files.
     """
     with reporting("qgpu"):
         try:

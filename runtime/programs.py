@@ -14,6 +14,7 @@ from qgpu.ir import Function
 from qgpu.toolchain.compile import LANGUAGES, CompileOptions, compile_source, compile_to_ir
 from qgpu.toolchain.cuda.names import described, matching
 from qgpu.toolchain.diagnostics import failure
+from qgpu.toolchain.sources import decoded
 
 SUFFIX = ".qbin"
 Named = TypeVar("Named", Kernel, Function)
@@ -35,9 +36,9 @@ def open_program(
     language = Path(path).suffix.removeprefix(".")
     if data.startswith(MAGIC) or language not in LANGUAGES:
         return _decoded(name, data)
-    text = _decoded_text(name, data)
+    source = decoded(name, data, language)
     options = CompileOptions(kernels=None if kernel is None else (kernel,))
-    return compile_source(text, name, language, machine or DEFAULT, options)
+    return compile_source(source.text, source.name, language, machine or DEFAULT, options)
 
 
 def read_file(path: str | os.PathLike[str]) -> bytes:
@@ -50,13 +51,6 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
         return Path(path).read_bytes()
     except OSError as error:
         raise failure(f"cannot read '{os.fspath(path)}': {error.strerror or error}") from None
-
-
-def _decoded_text(name: str, data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise failure(f"not a text file: byte {error.start} is not UTF-8", file=name) from None
 
 
 def _decoded(name: str, data: bytes) -> Program:
@@ -77,7 +71,8 @@ def open_ir(path: str | os.PathLike[str], kernel: str | None = None) -> Function
     if data.startswith(MAGIC) or language not in LANGUAGES:
         raise failure("machine code, of which there is no IR", "give the source instead", file=name)
     options = CompileOptions(kernels=None if kernel is None else (kernel,))
-    module = compile_to_ir(_decoded_text(name, data), name, language, options)
+    source = decoded(name, data, language)
+    module = compile_to_ir(source.text, source.name, language, options)
     return _choose(module.functions, kernel)
 
 

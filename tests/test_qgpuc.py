@@ -138,7 +138,7 @@ def test_files_that_cannot_be_read(kernel: Path) -> None:
     ("arguments", "message"),
     [
         ([], "No input file."),
-        (["k.txt"], "The suffix of 'k.txt' is none of .cu, .ptx and .ir"),
+        (["k.txt"], "The suffix of 'k.txt' is none of .cu, .ptx, .ll, .bc and .ir"),
         (["-"], "Standard input needs its language"),
         (["-", "-x", "cu"], "A program from standard input needs an output file"),
         (["k.cu", "-o", "./k.cu"], "The output file './k.cu' is the input file."),

@@ -1,4 +1,4 @@
-"""The pipeline: CUDA to PTX, PTX to SIMT IR, passes, machine code."""
+"""The pipeline: CUDA to PTX, PTX or LLVM IR to SIMT IR, passes, machine code."""
 
 import dataclasses
 import re
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from qgpu.ir import Module
     from qgpu.ir.passes import Observer, Pass
 
-LANGUAGES = ("cu", "ptx", "ir")
+LANGUAGES = ("cu", "ptx", "ll", "bc", "ir")
 _NAME = re.compile(r"[A-Za-z_]", re.ASCII)
 _NUMBERED = re.compile(r"param_\d+(\.\d+)?$")
 
@@ -96,6 +96,8 @@ def build_ir(source: Source, language: str, options: CompileOptions) -> "Module"
         return _parse_ir(source, options)
     if language == "ptx":
         return _lower(source, None, options)
+    if language in ("ll", "bc"):
+        return _lower_llvm(source, options)
     compiled = compile_cuda(source, options)
     ptx = Source(f"<PTX of {source.name}>", compiled.text)
     return _lower(ptx, source, options, compiled.instances)
@@ -147,6 +149,15 @@ def _lower(
         module = lower_module(tree, ptx, cuda=cuda, kernels=kernels)
     _name_parameters(module)
     return module
+
+
+def _lower_llvm(source: Source, options: CompileOptions) -> "Module":
+    """The IR of LLVM IR, given as text."""
+    from qgpu.toolchain.llvm.lower import lower_module, read
+
+    module = read(source)
+    names = [kernel.name for kernel in module.kernels]
+    return lower_module(module, source, _chosen(names, options, source, {}))
 
 
 def _name_parameters(module: "Module") -> None:

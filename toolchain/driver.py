@@ -24,6 +24,7 @@ from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, fail
 from qgpu.toolchain.memory import without_collection
 from qgpu.toolchain.optimise import SPLIT_MARK, PassChoice, split_source, timing_table
 from qgpu.toolchain.outputs import STANDARD, check_output, write_output
+from qgpu.toolchain.sources import decoded
 
 if TYPE_CHECKING:
     from qgpu.backends.machine.description import MachineDescription
@@ -47,8 +48,8 @@ class _Job:
 
 
 def _emit_ptx(job: _Job) -> bytes:
-    if job.language == "ir":
-        raise click.UsageError("PTX cannot be made from IR.")
+    if job.language not in ("cu", "ptx"):
+        raise click.UsageError("PTX is made from CUDA alone.")
     return (job.source.text if job.language == "ptx" else build_ptx(job.source, job.options)).encode()
 
 
@@ -238,9 +239,9 @@ def main(
     emit_weights: bool,
     dtype: str,
 ) -> None:
-    """Compile a CUDA, PTX or IR file for the machine.
+    """Compile a CUDA, PTX, LLVM IR or IR file for the machine.
 
-    FILE is a .cu, .ptx or .ir file, or - for standard input (with -x).
+    FILE is a .cu, .ptx, .ll, .bc or .ir file, or - for standard input (with -x).
     """
     if emit_weights:
         _write_weights(file, output, machine, dtype)
@@ -268,7 +269,7 @@ def main(
             max_registers=max_registers,
         )
         chosen = steps if choice.explicit else None
-        job = _Job(_read(file), language, machine, options, output, verbose, chosen)
+        job = _Job(_read(file, language), language, machine, options, output, verbose, chosen)
         result = _emit_parts(job, emit) if split_input_file else _EMITTERS[emit](job)
         write_output(output, result)
 
@@ -348,8 +349,10 @@ def _language_of(file: str) -> str:
     if suffix in LANGUAGES:
         return suffix
     if file == STANDARD:
-        raise click.UsageError("Standard input needs its language: -x cu, -x ptx or -x ir.")
-    raise click.UsageError(f"The suffix of '{file}' is none of .cu, .ptx and .ir: give the language with -x.")
+        raise click.UsageError("Standard input needs its language: -x cu, ptx, ll, bc or ir.")
+    raise click.UsageError(
+        f"The suffix of '{file}' is none of .cu, .ptx, .ll, .bc and .ir: give the language with -x."
+    )
 
 
 def _default_output(file: str, emit: str) -> str:
@@ -360,11 +363,9 @@ def _default_output(file: str, emit: str) -> str:
     return f"{Path(file).stem}.qbin"
 
 
-def _read(file: str) -> Source:
+def _read(file: str, language: str) -> Source:
     try:
         data = sys.stdin.buffer.read() if file == STANDARD else Path(file).read_bytes()
-        return Source("<stdin>" if file == STANDARD else file, data.decode())
     except OSError as error:
         raise failure(f"cannot read '{file}': {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise failure(f"not a text file: byte {error.start} is not UTF-8", file=file) from None
+    return decoded("<stdin>" if file == STANDARD else file, data, language)

@@ -1,7 +1,5 @@
 """PTX text to syntax tree."""
 
-import os
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from qgpu.toolchain.diagnostics import DiagnosticError, Source
 from qgpu.toolchain.ptx import ast
 from qgpu.toolchain.ptx.syntax_errors import syntax_error
 from qgpu.toolchain.ptx.tree_builder import InvalidText, TreeBuilder
+from qgpu.toolchain.tables import tables_file
 
 
 def parse(source: Source) -> ast.Module:
@@ -32,23 +31,5 @@ def parse(source: Source) -> ast.Module:
 def _parser() -> Lark:
     grammar = Path(__file__).with_name("ptx.lark").read_text(encoding="utf-8")
     return Lark(
-        grammar, parser="lalr", start="module", transformer=TreeBuilder(), cache=_cache_file() or False
+        grammar, parser="lalr", start="module", transformer=TreeBuilder(), cache=tables_file("ptx") or False
     )
-
-
-def _cache_file() -> str | None:
-    """Where the parser's tables are kept between runs: to build them takes longer than to compile a kernel.
-
-    Lark rebuilds tables that do not fit the grammar or its own version. They are a pickle, so only a folder
-    that nobody else can write to will do; None where there is none.
-    """
-    try:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "qgpu" / "tables"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat()
-    except (OSError, RuntimeError):
-        return None
-    private = not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
-    if not private or not os.access(folder, os.W_OK):
-        return None
-    return str(folder / f"ptx-{sys.version_info.major}.{sys.version_info.minor}.lark")

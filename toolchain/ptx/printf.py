@@ -4,10 +4,8 @@ vprintf's second argument points to the variable arguments, each at a multiple o
 Programming Guide, formatted output; the conversions are those of C).
 """
 
-import re
-from dataclasses import dataclass
-
-from qgpu.ir import I32, I64, Constant, IntType, PtrType, Value
+from qgpu.ir import I32, I64, Constant, PtrType, Value
+from qgpu.toolchain.printf_format import Conversion, conversions
 from qgpu.toolchain.ptx import ast
 from qgpu.toolchain.ptx.cfg import Site
 from qgpu.toolchain.ptx.emitter import Emitter
@@ -15,60 +13,11 @@ from qgpu.toolchain.ptx.pointer_targets import Target
 from qgpu.toolchain.ptx.rule import Rule
 from qgpu.toolchain.ptx.system_calls import ASSERT, PRINT
 
-_CONVERSION = re.compile(
-    r"%(?P<flags>[-+ #0]*)(?P<width>\*|\d+)?(?:\.(?P<precision>\*|\d*))?"
-    r"(?P<length>hh|h|ll|l|j|z|t|L)?(?P<kind>.)",
-    re.DOTALL,
-)
-_INTEGERS = "diouxXc"
-_FLOATS = "fFeEgGaA"
-_WIDE = ("l", "ll", "j", "z", "t")
-
-
-@dataclass(frozen=True)
-class _Conversion:
-    """A conversion of a format and where its argument lies among the arguments; None where it has none."""
-
-    text: str
-    kind: str
-    offset: int | None
-    type: IntType | None
-
-
-def _conversions(x: Emitter, text: str) -> list[str | _Conversion]:
-    """The format as plain pieces and conversions, in order."""
-    parts: list[str | _Conversion] = []
-    position = offset = 0
-    for found in _CONVERSION.finditer(text):
-        parts.append(text[position : found.start()])
-        position = found.end()
-        kind, length = found["kind"], found["length"]
-        if kind == "%":
-            parts.append("%%")
-            continue
-        if "*" in (found["width"], found["precision"]):
-            raise x.refusal(f"printf's '{found.group()}' takes its width from an argument: write the number")
-        type_ = I64 if kind in _FLOATS + "sp" or length in _WIDE else I32
-        if kind not in _INTEGERS + _FLOATS + "s":
-            raise x.refusal(f"printf's '{found.group()}' is not supported: {_why_not(kind)}")
-        offset = -(-offset // type_.bytes) * type_.bytes
-        parts.append(_Conversion(found.group(), kind, offset, type_))
-        offset += type_.bytes
-    if "%" in text[position:]:
-        raise x.refusal("printf's format ends within a conversion")
-    return [*parts, text[position:]]
-
-
-def _why_not(kind: str) -> str:
-    if kind == "p":
-        return "a pointer has no number here; print an index instead"
-    return "CUDA's printf does not have it"
-
 
 def _print(x: Emitter) -> None:
     """vprintf: the format's conversions take what lies in the buffer; the result is their number."""
     text = _constant_string(x, x.operand("format"), "printf's format")
-    parts = _conversions(x, text)
+    parts = conversions(text, x.refusal)
     operands: list[Value] = []
     format_ = ""
     for part in parts:
@@ -80,12 +29,12 @@ def _print(x: Emitter) -> None:
             format_ += part.text
             operands.append(_argument(x, part))
     x.builder.emit("printf", *operands, attrs={"format": format_})
-    count = sum(isinstance(part, _Conversion) for part in parts)
+    count = sum(isinstance(part, Conversion) for part in parts)
     if x.has("d"):
         x.define(Constant(I32, count))
 
 
-def _argument(x: Emitter, part: _Conversion) -> Value:
+def _argument(x: Emitter, part: Conversion) -> Value:
     buffer = x.read("buffer", x.operand("buffer"), I64)
     if not isinstance(buffer.type, PtrType):
         raise x.refusal("printf's arguments do not lie in a local array", "buffer")
@@ -93,23 +42,17 @@ def _argument(x: Emitter, part: _Conversion) -> Value:
     return x.builder.load(x.displaced(buffer, part.offset), part.type)
 
 
-def _folded(x: Emitter, part: _Conversion) -> str:
+def _folded(x: Emitter, part: Conversion) -> str:
     """A %s whose string is known, as a part of the format."""
     stored = _stored_string(x, part)
     if stored is None:
         raise x.refusal(
             "printf's '%s' takes a string that is not known at compile time: print its characters by %c"
         )
-    found = _CONVERSION.fullmatch(part.text)
-    assert found is not None
-    if found["precision"] is not None:
-        stored = stored[: int(found["precision"] or 0)]
-    width = int(found["width"] or 0)
-    padded = stored.ljust(width) if "-" in found["flags"] else stored.rjust(width)
-    return padded.replace("%", "%%")
+    return part.filled(stored)
 
 
-def _stored_string(x: Emitter, part: _Conversion) -> str | None:
+def _stored_string(x: Emitter, part: Conversion) -> str | None:
     """The string whose address the last store before the call left for a conversion."""
     pointers, buffer = x.pointers, x.operand("buffer")
     node = x.node(buffer)
