@@ -67,6 +67,18 @@ def int64s(address, offset):
 
 
 @compiled
+def uint32s(address, offset):
+    """int32 numbers that are not negative: as indices they need no look at their sign."""
+    return carray(_pointer(address + 4 * offset), (_LENGTH,), np.uint32)
+
+
+@compiled
+def uint64s(address, offset):
+    """int64 numbers that are not negative: as indices they need no look at their sign."""
+    return carray(_pointer(address + 8 * offset), (_LENGTH,), np.uint64)
+
+
+@compiled
 def bools(address, offset):
     """The truth values from an offset to an address on, as int8."""
     return carray(_pointer(address + offset), (_LENGTH,), np.int8)

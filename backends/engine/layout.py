@@ -132,7 +132,7 @@ class State(NamedTuple):
     touched: Array  # int32 [neuron + 1]: forms of gates
     neuron_difference: Array  # float64 [neuron + 1]
     marked_at: Array  # int64 [hidden]
-    candidates: Array  # int32 [2, hidden]
+    candidates: Array  # int32 [2, hidden + 1]
     changed: Array  # int32 [hidden]
     written: Array  # int32 [stage, hidden]: channels that a mixer's output is not 0 at
     written_count: Array  # int64 [stage]

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from qgpu.backends.engine.arrays import float32s, float64s, int32s, int64s
+from qgpu.backends.engine.arrays import float32s, float64s, int32s, int64s, uint32s, uint64s
 from qgpu.backends.engine.compiling import compiled
 from qgpu.backends.engine.layout import (
     CELL,
@@ -37,7 +37,14 @@ from qgpu.backends.engine.walk import most_likely, start_range
 RESUM_EVERY = 4096
 """Tokens after which the sums of squares, which are kept by differences, are made anew."""
 
-_ONE = np.float32(1)
+_ZERO, _ONE = np.float32(0), np.float32(1)
+
+# Indices without a sign, since one that might be negative is looked at each time.
+_U0, _U1 = np.uint64(0), np.uint64(1)
+_CELL, _CELL64 = np.uint64(CELL), np.uint64(CELL64)
+_GAIN, _NORMAL, _LOW, _HIGH, _STREAM = (np.uint64(place) for place in (GAIN, NORMAL, LOW, HIGH, STREAM))
+_GATE, _INPUT, _HIDDEN, _TOUCHED = (np.uint64(place) for place in (GATE, INPUT, HIDDEN, TOUCHED))
+_NEURON_BITS, _FIRST_OF_NEURON = np.uint64(NEURON_BITS), np.uint64(2**64 - NEURON)
 
 
 @compiled
@@ -68,12 +75,12 @@ def _step(form, state, token):
     count = _embed(form, state, token)
     side = 0
     for stage in range(form.stages):
-        total = _update_stream(form, state, stage, int32s(state.candidates, side * form.hidden), count)
+        total = _update_stream(form, state, stage, uint32s(state.candidates, side * (form.hidden + 1)), count)
         clock[1] += 1
         tick = clock[1]
         # What has changed here may have changed in the next stage.
         side = 1 - side
-        following = int32s(state.candidates, side * form.hidden)
+        following = int32s(state.candidates, side * (form.hidden + 1))
         for i in range(total):
             following[i] = changed[i]
             marked_at[changed[i]] = tick
@@ -129,27 +136,26 @@ def _update_stream(form, state, stage, candidates, count):
     before = float32s(state.cell, (stage - 1) * form.hidden * CELL + STREAM)
     output = float64s(state.cell, (stage - 1) * form.hidden * CELL64 + OUTPUT)
     embedded, squares = float32s(state.embedded, 0), float64s(state.squares, stage)
-    list_of_changed = int32s(state.changed, 0)
+    list_of_changed = uint32s(state.changed, 0)
     total = squares[0]
-    changed = 0
-    for i in range(count):
-        channel = np.int64(candidates[i])
-        if stage == 0:
-            new = embedded[channel]
-        else:
-            new = before[channel * CELL] + np.float32(output[channel * CELL64])
-        old = stream[channel * CELL]
+    changed = _U0
+    for i in range(np.uint64(count)):
+        channel = np.uint64(candidates[i])
+        cell = channel * _CELL
+        written = np.float32(output[channel * _CELL64]) if stage else _ZERO
+        new = before[cell] + written if stage else embedded[channel]
+        old = stream[cell]
         if new != old:
-            stream[channel * CELL] = new
+            stream[cell] = new
             total += np.float64(new) * np.float64(new) - np.float64(old) * np.float64(old)
             list_of_changed[changed] = channel
-            changed += 1
+            changed += _U1
     if int64s(state.clock, 0)[0] % RESUM_EVERY == 0:
         total = 0.0
         for channel in range(form.hidden):
             total += np.float64(stream[channel * CELL]) * np.float64(stream[channel * CELL])
     squares[0] = total
-    return changed
+    return np.int64(changed)
 
 
 @compiled
@@ -166,41 +172,41 @@ def _normalise(form, state, stage, changed):
     last[0] = inverse
     cells = float32s(state.cell, stage * form.hidden * CELL)
     stale = int64s(state.stale, stage)
-    channels, differences = int32s(state.changed, 0), float64s(state.difference, 0)
-    found = 0
-    for i in range(form.hidden if everything else changed):
-        channel = i if everything else np.int64(channels[i])
-        cell = channel * CELL
-        new, old = cells[cell + STREAM] * inverse * cells[cell + GAIN], cells[cell + NORMAL]
+    channels, differences = uint32s(state.changed, 0), float64s(state.difference, 0)
+    found = _U0
+    for i in range(np.uint64(form.hidden if everything else changed)):
+        channel = i if everything else np.uint64(channels[i])
+        cell = channel * _CELL
+        new, old = cells[cell + _STREAM] * inverse * cells[cell + _GAIN], cells[cell + _NORMAL]
         if new == old:
             continue
-        cells[cell + NORMAL] = new
-        if new < cells[cell + LOW]:
-            cells[cell + LOW] = new
+        cells[cell + _NORMAL] = new
+        if new < cells[cell + _LOW]:
+            cells[cell + _LOW] = new
             stale[0] = 1
-        if new > cells[cell + HIGH]:
-            cells[cell + HIGH] = new
+        if new > cells[cell + _HIGH]:
+            cells[cell + _HIGH] = new
             stale[0] = 1
         channels[found] = channel
         differences[found] = np.float64(new) - np.float64(old)
-        found += 1
+        found += _U1
     if first:
         start_range(form, state, stage)
-    return found
+    return np.int64(found)
 
 
 @compiled
 def _add_up(form, state, stage, count):
     """Add what has changed to all forms that it goes into; return the trees that read some of it, as bits."""
-    start = int64s(form.column_start, stage * (form.hidden + 1))
-    forms, weights = int32s(form.column_form, 0), float32s(form.column_weight, 0)
-    channels, differences = int32s(state.changed, 0), float64s(state.difference, 0)
+    start = uint64s(form.column_start, stage * (form.hidden + 1))
+    forms, weights = uint32s(form.column_form, 0), float32s(form.column_weight, 0)
+    channels, differences = uint32s(state.changed, 0), float64s(state.difference, 0)
     watch, values = int64s(form.watch, stage * form.hidden), float64s(state.value, 0)
     trees = np.int64(0)
-    for i in range(count):
-        channel, difference = channels[i], differences[i]
+    for i in range(np.uint64(count)):
+        channel, difference = np.uint64(channels[i]), differences[i]
         trees |= watch[channel]
-        for k in range(start[channel], start[channel + 1]):
+        for k in range(start[channel], start[channel + _U1]):
             values[forms[k]] += np.float64(weights[k]) * difference
     return trees
 
@@ -208,50 +214,50 @@ def _add_up(form, state, stage, count):
 @compiled
 def _touch(form, state, stage, count, tick):
     """Add what has changed to gates and inputs of neurons; list those neurons, and return how many."""
-    start = int64s(form.column_start, stage * (form.hidden + 1))
-    forms, weights = int32s(form.column_form, 0), float32s(form.column_weight, 0)
-    channels, differences = int32s(state.changed, 0), float64s(state.difference, 0)
-    values, list_of_touched = float64s(state.value, 0), int32s(state.touched, 0)
+    start = uint64s(form.column_start, stage * (form.hidden + 1))
+    forms, weights = uint32s(form.column_form, 0), float32s(form.column_weight, 0)
+    channels, differences = uint32s(state.changed, 0), float64s(state.difference, 0)
+    values, list_of_touched = float64s(state.value, 0), uint32s(state.touched, 0)
     now = np.float64(tick)
-    touched = 0
-    for i in range(count):
-        channel, difference = channels[i], differences[i]
-        for k in range(start[channel], start[channel + 1]):
-            number = np.int64(forms[k])
+    touched = _U0
+    for i in range(np.uint64(count)):
+        channel, difference = np.uint64(channels[i]), differences[i]
+        for k in range(start[channel], start[channel + _U1]):
+            number = np.uint64(forms[k])
             values[number] += np.float64(weights[k]) * difference
-            neuron = number & -NEURON
+            neuron = number & _FIRST_OF_NEURON
             # Without a branch, which would be one that cannot be foretold.
             list_of_touched[touched] = neuron
-            touched += np.int64(values[neuron + TOUCHED] != now)
-            values[neuron + TOUCHED] = now
-    return touched
+            touched += np.uint64(values[neuron + _TOUCHED] != now)
+            values[neuron + _TOUCHED] = now
+    return np.int64(touched)
 
 
 @compiled
 def _fire(form, state, stage, touched, tick, following, count):
     """Renew the touched neurons, and what they put out."""
-    first = int64s(form.first_form, stage)[0]
-    values, list_of_touched = float64s(state.value, 0), int32s(state.touched, 0)
+    first = uint64s(form.first_form, stage)[0]
+    values, list_of_touched = float64s(state.value, 0), uint32s(state.touched, 0)
     output = float64s(state.cell, stage * form.hidden * CELL64 + OUTPUT)
-    start = int64s(form.down_start, int64s(form.first_neuron, stage)[0])
-    channels, weights = int32s(form.down_channel, 0), float32s(form.down_weight, 0)
+    start = uint64s(form.down_start, int64s(form.first_neuron, stage)[0])
+    channels, weights = uint32s(form.down_channel, 0), float32s(form.down_weight, 0)
     marked_at, differences = int64s(state.marked_at, 0), float64s(state.neuron_difference, 0)
-    fired = 0
-    for i in range(touched):
-        neuron = np.int64(list_of_touched[i])
-        new = np.float64(silu(np.float32(values[neuron + GATE])) * np.float32(values[neuron + INPUT]))
+    fired = _U0
+    for i in range(np.uint64(touched)):
+        neuron = np.uint64(list_of_touched[i])
+        new = np.float64(silu(np.float32(values[neuron + _GATE])) * np.float32(values[neuron + _INPUT]))
         list_of_touched[fired] = neuron
-        differences[fired] = new - values[neuron + HIDDEN]
-        fired += np.int64(differences[fired] != 0)
-        values[neuron + HIDDEN] = new
+        differences[fired] = new - values[neuron + _HIDDEN]
+        fired += np.uint64(differences[fired] != 0)
+        values[neuron + _HIDDEN] = new
+    place = np.uint64(count)
     for i in range(fired):
         difference = differences[i]
-        number = (np.int64(list_of_touched[i]) - first) >> NEURON_BITS
-        for k in range(start[number], start[number + 1]):
-            channel = np.int64(channels[k])
-            output[channel * CELL64] += np.float64(weights[k]) * difference
-            if marked_at[channel] != tick:
-                marked_at[channel] = tick
-                following[count] = channel
-                count += 1
-    return count
+        number = (np.uint64(list_of_touched[i]) - first) >> _NEURON_BITS
+        for k in range(start[number], start[number + _U1]):
+            channel = np.uint64(channels[k])
+            output[channel * _CELL64] += np.float64(weights[k]) * difference
+            following[place] = channel
+            place += np.uint64(marked_at[channel] != tick)
+            marked_at[channel] = tick
+    return np.int64(place)

@@ -154,7 +154,7 @@ def _new_state(form: Form) -> State:
         touched=zeros(neurons + 1, dtype=np.int32),
         neuron_difference=zeros(neurons + 1, dtype=np.float64),
         marked_at=zeros(hidden, dtype=np.int64),
-        candidates=zeros(2, hidden, dtype=np.int32),
+        candidates=zeros(2, hidden + 1, dtype=np.int32),
         changed=zeros(hidden, dtype=np.int32),
         written=zeros(stages, hidden, dtype=np.int32),
         written_count=zeros(stages, dtype=np.int64),

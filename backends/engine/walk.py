@@ -2,10 +2,12 @@
 
 import numpy as np
 
-from qgpu.backends.engine.arrays import float32s, float64s, int32s, int64s
+from qgpu.backends.engine.arrays import float32s, float64s, int32s, int64s, uint32s, uint64s
 from qgpu.backends.engine.compiling import compiled
 from qgpu.backends.engine.layout import CELL, HIGH, LOW, NORMAL
 from qgpu.backends.engine.numerics import silu
+
+_U0, _U1, _CELL = np.uint64(0), np.uint64(1), np.uint64(CELL)
 
 OFF = -128.0
 """silu is exactly 0 from here down."""
@@ -52,34 +54,35 @@ def refresh(form, state, tree):
 @compiled
 def active_rows(form, state, tree, rows, values):
     """List the rows of a tree whose silu is not 0, and it; return how many there are."""
-    cells = float32s(state.cell, int64s(form.tree_stage, tree)[0] * form.hidden * CELL)
-    terms, channels = int64s(form.term_start, 0), int32s(form.term_channel, 0)
+    stage_cells = float32s(state.cell, int64s(form.tree_stage, tree)[0] * form.hidden * CELL)
+    cells = float32s(state.cell, int64s(form.tree_stage, tree)[0] * form.hidden * CELL + NORMAL)
+    terms, channels = uint64s(form.term_start, 0), uint32s(form.term_channel, 0)
     weights, rest = float64s(form.term_weight, 0), float64s(state.rest, 0)
-    child_start, children = int64s(form.child_start, 0), int32s(form.child, 0)
-    leaf_start, leaves = int64s(form.leaf_start, 0), int32s(form.leaf_row, 0)
-    nodes, sums = int32s(state.stack_node, 0), float64s(state.stack_sum, 0)
+    child_start, children = uint64s(form.child_start, 0), uint32s(form.child, 0)
+    leaf_start, leaves = uint64s(form.leaf_start, 0), int32s(form.leaf_row, 0)
+    nodes, sums = uint32s(state.stack_node, 0), float64s(state.stack_sum, 0)
     root = int64s(form.tree_node, tree)[0]
-    nodes[0], sums[0] = root, _own(form, cells, root)
-    top, count = np.int64(sums[0] + rest[root] > OFF), 0
+    nodes[0], sums[0] = root, _own(form, stage_cells, root)
+    top, count = np.uint64(sums[0] + rest[root] > OFF), _U0
     while top:
-        top -= 1
-        node, total = np.int64(nodes[top]), sums[top]
-        begin, end = child_start[node], child_start[node + 1]
+        top -= _U1
+        node, total = np.uint64(nodes[top]), sums[top]
+        begin, end = child_start[node], child_start[node + _U1]
         # The first child comes last, and is looked at first. Without branches, which could not be foretold.
-        for i in range(end - 1, begin - 1, -1):
-            child = np.int64(children[i])
+        for i in range(end - begin):
+            child = np.uint64(children[end - _U1 - i])
             mine = total
-            for k in range(terms[child], terms[child + 1]):
-                mine += weights[k] * np.float64(cells[np.int64(channels[k]) * CELL + NORMAL])
+            for k in range(terms[child], terms[child + _U1]):
+                mine += weights[k] * np.float64(cells[np.uint64(channels[k]) * _CELL])
             nodes[top], sums[top] = child, mine
-            top += np.int64(mine + rest[child] > OFF)
+            top += np.uint64(mine + rest[child] > OFF)
         if begin < end:
             continue
         value = silu(np.float32(total))
-        for i in range(leaf_start[node], leaf_start[node + 1]):
+        for i in range(leaf_start[node], leaf_start[node + _U1]):
             rows[count], values[count] = leaves[i], value
-            count += np.int64(value != 0)
-    return count
+            count += np.uint64(value != 0)
+    return np.int64(count)
 
 
 @compiled
