@@ -3,6 +3,7 @@
 https://clang.llvm.org/docs, "Compiling CUDA with clang".
 """
 
+import dataclasses
 import re
 from collections.abc import Iterator
 
@@ -13,7 +14,8 @@ from qgpu.toolchain.diagnostics import Diagnostic, Severity
 
 _PTX_VERSION = "+ptx72"
 _MESSAGE = re.compile(
-    r"(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): (?P<severity>fatal error|error|warning|note): (?P<text>.*)"
+    r"(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): "
+    r"(?P<severity>fatal error|error|warning|note): (?P<text>.*)"
 )
 _SEVERITY: dict[str, Severity] = {
     "fatal error": "error",
@@ -66,8 +68,6 @@ def parse(log: str) -> Iterator[Diagnostic]:
 
 
 def _with_note(diagnostic: Diagnostic, note: Diagnostic) -> Diagnostic:
-    import dataclasses
-
     return dataclasses.replace(diagnostic, notes=(*diagnostic.notes, note))
 
 

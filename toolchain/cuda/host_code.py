@@ -2,8 +2,8 @@
 
 A function without an annotation is the host's, and so is a variable that is neither annotated nor constant.
 What is set aside is blanked in place, so that lines and columns stay; preprocessor lines stay as well. Of
-other declarations without annotations (types, constants) only a compiler can tell whether the device can have them:
-those that it refuses are set aside when it has said so.
+other declarations without annotations (types, constants) only a compiler can tell whether the device can have
+them: those that it refuses are set aside when it has said so.
 """
 
 from collections.abc import Iterator
