@@ -17,6 +17,7 @@ from qgpu.backends.machine.follow import Step
 from qgpu.backends.machine.host import Dim3, Launch, LaunchError, build_launch
 from qgpu.backends.machine.program import Kernel, Program
 from qgpu.backends.machine.verify import ProgramError
+from qgpu.ir import Function
 from qgpu.runtime.arguments import (
     FORMS,
     Argument,
@@ -51,6 +52,9 @@ from qgpu.runtime.results import (
 )
 from qgpu.runtime.structures import Structure, parse_given, spread
 from qgpu.runtime.token_file import check_tokens_file, emit_tokens
+from qgpu.toolchain.compile import CompileOptions
+from qgpu.toolchain.cuda.command_line import cuda_options
+from qgpu.toolchain.cuda.options import CudaOptions
 from qgpu.toolchain.diagnostics import failure, reporting
 
 _PROGRAM = "qgpu"
@@ -126,7 +130,12 @@ def objdump_command(file: str) -> None:
 
 @main.command("run")
 @click.argument("file")
-@click.option("--kernel", metavar="NAME", help="Kernel to run (default: the only one).")
+@click.option(
+    "--kernel",
+    metavar="NAME",
+    help="Kernel to run (default: the only one): add, ns::add, 'scan<16>', or its full name.",
+)
+@cuda_options
 @click.option("--grid", type=_Dimensions(), required=True, help="Thread blocks of the grid.")
 @click.option("--block", type=_Dimensions(), required=True, help="Threads of a block.")
 @click.option(
@@ -196,6 +205,8 @@ def run_command(
     as_json: bool,
     tokens_file: str | None,
     max_tokens: int,
+    cuda: CudaOptions,
+    cuda_compiler: str,
 ) -> None:
     """Run a kernel of FILE: a .qbin, or a .cu, .ptx or .ir source, which is compiled first.
 
@@ -204,12 +215,13 @@ def run_command(
     _check_usage(backend, check, trace, model, dtype)
     if tokens_file is not None:
         check_tokens_file(tokens_file, [file, *([machine] if machine else ()), *files_of(specs)])
+    options = CompileOptions(cuda=cuda, cuda_compiler=cuda_compiler)
     with _refusing():
         given = _arguments(specs)
         if backend == "ir":
-            _run_ir(file, kernel, grid, block, given, shared, as_json)
+            _run_ir(open_ir(file, kernel, options), grid, block, given, shared, as_json)
             return
-        program = _program(file, machine, model, kernel)
+        program = _program(file, machine, model, kernel, options)
         chosen = choose_kernel(program, kernel)
         arguments = spread(chosen, given)
         check_arguments(chosen, arguments)
@@ -242,12 +254,14 @@ def _arguments(specs: tuple[str, ...]) -> tuple[Argument | Structure, ...]:
         raise click.UsageError(f"--arg: {error}.") from None
 
 
-def _program(file: str, machine: str | None, model: str | None, kernel: str | None) -> Program:
+def _program(
+    file: str, machine: str | None, model: str | None, kernel: str | None, options: CompileOptions
+) -> Program:
     """Open a program; a source is compiled for the machine named, or else for the checkpoint's."""
     described = None if machine is None else load_description(machine)
     if described is None and model is not None:
         described = checkpoint_machine(model)
-    program = open_program(file, described, kernel)
+    program = open_program(file, described, kernel, options)
     difference = (
         None if machine is None or described is None else machine_difference(program.machine, described)
     )
@@ -264,8 +278,7 @@ def _launch(
 
 
 def _run_ir(
-    file: str,
-    kernel: str | None,
+    function: Function,
     grid: Dim3,
     block: Dim3,
     given: tuple[Argument | Structure, ...],
@@ -276,7 +289,6 @@ def _run_ir(
     from qgpu.ir.interpreter import Fault
     from qgpu.runtime.ir_run import ir_fault_diagnostic, run_ir, signature
 
-    function = open_ir(file, kernel)
     arguments = spread(signature(function), given)
     printed: list[str] = []
     show = printed.append if as_json else functools.partial(click.echo, nl=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,13 +22,17 @@ Named = TypeVar("Named", Kernel, Function)
 
 
 def open_program(
-    path: str | os.PathLike[str], machine: MachineDescription | None = None, kernel: str | None = None
+    path: str | os.PathLike[str],
+    machine: MachineDescription | None = None,
+    kernel: str | None = None,
+    options: CompileOptions | None = None,
 ) -> Program:
     """Return the program in a file: a `.qbin`, or a source in one of the toolchain's languages.
 
     Args:
         machine: what a source is compiled for (the default machine if None).
         kernel: the only kernel of a source that is needed, by its plain or full name.
+        options: how a source is compiled.
 
     Raises:
         DiagnosticError: the file cannot be read, is damaged, or does not compile.
@@ -37,7 +42,7 @@ def open_program(
     if data.startswith(MAGIC) or language not in LANGUAGES:
         return _decoded(name, data)
     source = decoded(name, data, language)
-    options = CompileOptions(kernels=None if kernel is None else (kernel,))
+    options = dataclasses.replace(options or CompileOptions(), kernels=None if kernel is None else (kernel,))
     return compile_source(source.text, source.name, language, machine or DEFAULT, options)
 
 
@@ -60,7 +65,9 @@ def _decoded(name: str, data: bytes) -> Program:
         raise failure(str(error), file=name) from None
 
 
-def open_ir(path: str | os.PathLike[str], kernel: str | None = None) -> Function:
+def open_ir(
+    path: str | os.PathLike[str], kernel: str | None = None, options: CompileOptions | None = None
+) -> Function:
     """Return a kernel of a source as IR, before any pass; its only one where no name is given.
 
     Raises:
@@ -70,7 +77,7 @@ def open_ir(path: str | os.PathLike[str], kernel: str | None = None) -> Function
     language = Path(path).suffix.removeprefix(".")
     if data.startswith(MAGIC) or language not in LANGUAGES:
         raise failure("machine code, of which there is no IR", "give the source instead", file=name)
-    options = CompileOptions(kernels=None if kernel is None else (kernel,))
+    options = dataclasses.replace(options or CompileOptions(), kernels=None if kernel is None else (kernel,))
     source = decoded(name, data, language)
     module = compile_to_ir(source.text, source.name, language, options)
     return _choose(module.functions, kernel)

@@ -34,7 +34,7 @@ class CompileOptions:
     """
 
     cuda: CudaOptions = field(default_factory=CudaOptions)
-    cuda_compiler: str = "nvrtc"
+    cuda_compiler: str = "auto"
     kernels: tuple[str, ...] | None = None
     observers: "Sequence[Observer]" = ()
     verify_each: bool = False
@@ -101,6 +101,17 @@ def build_ir(source: Source, language: str, options: CompileOptions) -> "Module"
     compiled = compile_cuda(source, options)
     ptx = Source(f"<PTX of {source.name}>", compiled.text)
     return _lower(ptx, source, options, compiled.instances)
+
+
+def kernel_names(source: Source, language: str, options: CompileOptions) -> list[str]:
+    """The full names of a source's kernels."""
+    if language == "cu":
+        source, language = Source(source.name, build_ptx(source, options)), "ptx"
+    if language == "ptx":
+        from qgpu.toolchain.ptx.parser import parse
+
+        return [entry.name for entry in parse(source).entries]
+    return [function.name for function in build_ir(source, language, options).functions]
 
 
 def passes_for(machine: "MachineDescription") -> "list[Pass]":

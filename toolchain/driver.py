@@ -16,10 +16,12 @@ from qgpu.toolchain.compile import (
     build_ir,
     build_ptx,
     compile_source,
+    kernel_names,
     passes_for,
     run_passes,
 )
 from qgpu.toolchain.cuda import CudaOptions
+from qgpu.toolchain.cuda.command_line import cuda_options, dry_run, kernel_list
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, failure, reporting
 from qgpu.toolchain.memory import without_collection
 from qgpu.toolchain.optimise import SPLIT_MARK, PassChoice, split_source, timing_table
@@ -86,6 +88,20 @@ def _emit_qbin(job: _Job) -> bytes:
     return program_bytes(_compile(job))
 
 
+def _emit_kernels(job: _Job) -> bytes:
+    names = kernel_names(job.source, job.language, job.options)
+    return kernel_list(job.source if job.language == "cu" else None, job.options.cuda, names).encode()
+
+
+def _emit_commands(job: _Job) -> bytes:
+    """The commands go to stderr, as nvcc's do."""
+    if job.language == "cu":
+        asked = replace(job.options.cuda, kernels=job.options.kernels)
+        click.echo(dry_run(job.source, asked, job.options.cuda_compiler), err=True)
+    return b""
+
+
+_QUESTIONS: dict[str, Callable[[_Job], bytes]] = {"kernels": _emit_kernels, "commands": _emit_commands}
 _EMITTERS: dict[str, Callable[[_Job], bytes]] = {
     "ptx": _emit_ptx,
     "ir": _emit_ir,
@@ -155,13 +171,19 @@ def _print_passes(context: click.Context, _parameter: click.Parameter, wanted: b
     "machine code as text, or a program file (default; ir where passes are chosen).",
 )
 @click.option(
-    "--kernel", "kernels", multiple=True, metavar="NAME", help="Compile this kernel (default: all)."
+    "--kernel",
+    "kernels",
+    multiple=True,
+    metavar="NAME",
+    help="Compile this kernel (default: all): add, ns::add, 'scan<16>', or its full name.",
 )
 @click.option(
     "--machine", default="default", show_default=True, metavar="NAME|FILE", help="Machine to compile for."
 )
-@click.option("-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Define a macro.")
-@click.option("-I", "include_dirs", multiple=True, metavar="DIR", help="Search a folder for headers.")
+@click.option("-ptx", "--ptx", "to_ptx", is_flag=True, help="Make PTX, in a file named after the input.")
+@click.option("--list-kernels", is_flag=True, help="List the kernels, and the templates of kernels.")
+@click.option("-dryrun", "--dryrun", is_flag=True, help="Print the CUDA compiler's command line to stderr only.")
+@cuda_options
 @click.option(
     "--passes",
     "pipeline",
@@ -221,8 +243,11 @@ def main(
     emit: str | None,
     kernels: tuple[str, ...],
     machine: str,
-    defines: tuple[str, ...],
-    include_dirs: tuple[str, ...],
+    to_ptx: bool,
+    list_kernels: bool,
+    dryrun: bool,
+    cuda: CudaOptions,
+    cuda_compiler: str,
     pipeline: str | None,
     stop_after: str | None,
     print_after: tuple[str, ...],
@@ -249,19 +274,22 @@ def main(
     if file is None:
         raise click.UsageError("No input file.")
     choice = PassChoice(pipeline, stop_after, print_after, print_after_all, print_changed, dump_ir)
-    emit = emit or ("ir" if choice.explicit else "qbin")
+    emit = emit or ("ir" if choice.explicit else "ptx" if to_ptx else "qbin")
     if choice.explicit and emit not in ("ir", "cfg"):
         raise click.UsageError(f"Chosen passes make IR, not {emit}: --emit=ir or --emit=cfg.")
     language = language or _language_of(file)
     if split_input_file and (language == "cu" or emit == "qbin"):
         raise click.UsageError("--split-input-file is for IR and PTX, and for results that are text.")
-    output = output or _default_output(file, emit)
+    if list_kernels or dryrun:
+        emit = "commands" if dryrun else "kernels"
+    output = output or _default_output(file, emit, to_ptx)
     check_output([file], output)
     with reporting(_PROGRAM), without_collection(), _timing(time_passes) as timer:
-        without_passes = emit in ("ptx", "ir") and not choice.explicit
+        without_passes = emit in ("ptx", "ir", *_QUESTIONS) and not choice.explicit
         steps = choice.steps([] if without_passes else passes_for(_machine(machine)))
         options = CompileOptions(
-            cuda=CudaOptions(defines, tuple(map(Path, include_dirs))),
+            cuda=cuda,
+            cuda_compiler=cuda_compiler,
             kernels=kernels or None,
             observers=choice.observers(timer),
             verify_each=verify_each,
@@ -270,7 +298,8 @@ def main(
         )
         chosen = steps if choice.explicit else None
         job = _Job(_read(file, language), language, machine, options, output, verbose, chosen)
-        result = _emit_parts(job, emit) if split_input_file else _EMITTERS[emit](job)
+        emitter = _QUESTIONS.get(emit) or _EMITTERS[emit]
+        result = _emit_parts(job, emit) if split_input_file else emitter(job)
         write_output(output, result)
 
 
@@ -355,7 +384,9 @@ def _language_of(file: str) -> str:
     )
 
 
-def _default_output(file: str, emit: str) -> str:
+def _default_output(file: str, emit: str, to_ptx: bool = False) -> str:
+    if emit == "ptx" and to_ptx and file != STANDARD:
+        return f"{Path(file).stem}.ptx"
     if emit != "qbin":
         return STANDARD
     if file == STANDARD:
