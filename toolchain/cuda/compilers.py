@@ -33,7 +33,11 @@ class Compiler:
         return compile_device_code(source, options, self.device)
 
 
-_NVRTC = Compiler("nvrtc", nvrtc.compile_to_ptx, nvrtc.arguments)
+def _nvrtc_words(code: DeviceCode, options: CudaOptions) -> list[str]:
+    return ["nvrtc", *nvrtc.arguments(code, options), code.name]
+
+
+_NVRTC = Compiler("nvrtc", nvrtc.compile_to_ptx, _nvrtc_words)
 
 COMPILERS = {
     "auto": _NVRTC,

@@ -39,8 +39,12 @@ def compile_device_code(source: Source, options: CudaOptions, compiler: DeviceCo
         try:
             ptx = compiler(device_code(host, instances), options)
             warnings = [found for found in ptx.warnings if not _is_about_the_host(found, host)]
-            text = with_parameter_names(ptx.text, kernels)
-            return dataclasses.replace(ptx, text=text, warnings=tuple(_in_user_text(warnings, unit)))
+            return dataclasses.replace(
+                ptx,
+                text=with_parameter_names(ptx.text, kernels),
+                warnings=tuple(_in_user_text(warnings, unit)),
+                templates=tuple(str(kernel) for kernel in kernels.all if kernel.template is not None),
+            )
         except DiagnosticError as error:
             diagnostics = _in_user_text(error.diagnostics, unit)
             more = _refused(diagnostics, host)

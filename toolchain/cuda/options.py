@@ -28,12 +28,14 @@ class CudaOptions:
 class Ptx:
     """Generated PTX, and the compiler's warnings.
 
-    `instances` has the full name of each kernel that was asked for as an instance of a template.
+    `instances` has the full name of each kernel that was asked for as an instance of a template,
+    `templates` the templates of kernels in the source, as `scan<int N>`.
     """
 
     text: str
     warnings: tuple[Diagnostic, ...] = ()
     instances: Mapping[str, str] = field(default_factory=dict)
+    templates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
