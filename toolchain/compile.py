@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -100,7 +100,7 @@ def build_ir(source: Source, language: str, options: CompileOptions) -> "Module"
         return _lower_llvm(source, options)
     compiled = compile_cuda(source, options)
     ptx = Source(f"<PTX of {source.name}>", compiled.text)
-    return _lower(ptx, source, options, compiled.instances)
+    return _lower(ptx, source, options, compiled)
 
 
 def kernel_names(source: Source, language: str, options: CompileOptions) -> list[str]:
@@ -147,16 +147,16 @@ def generate_program(
 
 
 def _lower(
-    ptx: Source, cuda: Source | None, options: CompileOptions, instances: Mapping[str, str] | None = None
+    ptx: Source, cuda: Source | None, options: CompileOptions, compiled: Ptx | None = None
 ) -> "Module":
-    """The IR of PTX, which a CUDA source may be behind, with instances of templates by their names."""
+    """The IR of PTX, which may be `compiled` from a CUDA source."""
     from qgpu.toolchain.ptx.lower import lower_module
     from qgpu.toolchain.ptx.parser import parse
 
     with _source_lines(ptx):
         tree = parse(ptx)
         names = [entry.name for entry in tree.entries]
-        kernels = _chosen(names, options, cuda or ptx, instances or {})
+        kernels = _chosen(names, options, cuda or ptx, compiled)
         module = lower_module(tree, ptx, cuda=cuda, kernels=kernels)
     _name_parameters(module)
     return module
@@ -168,7 +168,7 @@ def _lower_llvm(source: Source, options: CompileOptions) -> "Module":
 
     module = read(source)
     names = [kernel.name for kernel in module.kernels]
-    return lower_module(module, source, _chosen(names, options, source, {}))
+    return lower_module(module, source, _chosen(names, options, source))
 
 
 def _name_parameters(module: "Module") -> None:
@@ -181,24 +181,28 @@ def _name_parameters(module: "Module") -> None:
 
 
 def _chosen(
-    names: list[str], options: CompileOptions, source: Source, instances: Mapping[str, str]
+    names: list[str], options: CompileOptions, source: Source, compiled: Ptx | None = None
 ) -> list[str]:
     """The full names of the kernels that the options ask for."""
-    if not names:
-        raise failure("no kernel to compile", "a kernel is a __global__ function", file=source.name)
+    if not names and not (options.kernels and compiled and compiled.templates):
+        templates = "" if compiled is None else ", ".join(compiled.templates)
+        named = f"name an instance of a template with --kernel: {templates}" if templates else ""
+        hint = named or "a kernel is a __global__ function"
+        raise failure("no kernel to compile", hint, file=source.name)
     if options.kernels is None:
         return names
-    return [_the_one(wanted, names, source, instances) for wanted in options.kernels]
+    return [_the_one(wanted, names, source, compiled or Ptx("")) for wanted in options.kernels]
 
 
-def _the_one(wanted: str, names: list[str], source: Source, instances: Mapping[str, str]) -> str:
+def _the_one(wanted: str, names: list[str], source: Source, compiled: Ptx) -> str:
     """The full name of the kernel that a name means."""
     asked = parse_name(wanted)
     found = matching(wanted, names) or [
-        full for name, full in instances.items() if asked.arguments and asked.means(parse_name(name))
+        full for name, full in compiled.instances.items() if asked.arguments and asked.means(parse_name(name))
     ]
     if not found:
-        raise failure(f"no kernel '{wanted}'", f"there are: {described(names)}", file=source.name)
+        known = ", ".join(filter(None, (described(names), *compiled.templates)))
+        raise failure(f"no kernel '{wanted}'", f"there are: {known}", file=source.name)
     if len(found) > 1:
         candidates = f"candidates are: {described(found)}"
         raise failure(f"several kernels are called '{wanted}'", candidates, file=source.name)
@@ -217,7 +221,7 @@ def _parse_ir(source: Source, options: CompileOptions) -> "Module":
     except VerifyError as error:
         raise failure(str(error), file=source.name) from None
     names = [function.name for function in module.functions]
-    chosen = _chosen(names, options, source, {})
+    chosen = _chosen(names, options, source)
     module.functions[:] = [function for function in module.functions if function.name in chosen]
     return module
 

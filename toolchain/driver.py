@@ -182,7 +182,7 @@ def _print_passes(context: click.Context, _parameter: click.Parameter, wanted: b
 )
 @click.option("-ptx", "--ptx", "to_ptx", is_flag=True, help="Make PTX, in a file named after the input.")
 @click.option("--list-kernels", is_flag=True, help="List the kernels, and the templates of kernels.")
-@click.option("-dryrun", "--dryrun", is_flag=True, help="Print the CUDA compiler's command line to stderr only.")
+@click.option("-dryrun", "--dryrun", is_flag=True, help="Only print the CUDA compiler's command line.")
 @cuda_options
 @click.option(
     "--passes",
