@@ -47,7 +47,7 @@ def memory_growth(
     speeds: dict[int, dict[str, Speed]] = {}
     problems: dict[int, str] = {}
     for number in words:
-        grown = dataclasses.replace(machine, name=f"{machine.name}-{number}", memory_words=number)
+        grown = _with_memory(machine, number)
         told(f"checkpoint of {number} words of memory")
         problem = isolated(build, grown)
         if problem is not None:
@@ -116,6 +116,13 @@ def _memory_data(
     ]
     checkpoints = {name: dataclasses.asdict(size) for name, size in sizes.items()}
     return {"cells": cells, "problems": dict(problems), "checkpoints": checkpoints}
+
+
+def _with_memory(machine: MachineDescription, words: int) -> MachineDescription:
+    """The machine with another memory; a larger one lies in heads of more rows, and in as many."""
+    rows = machine.model.key_dim * max(1, words // machine.memory_words)
+    shape = dataclasses.replace(machine.model, key_dim=rows)
+    return dataclasses.replace(machine, name=f"{machine.name}-{words}", memory_words=words, model=shape)
 
 
 def problem_growth(
