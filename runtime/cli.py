@@ -36,6 +36,7 @@ from qgpu.runtime.checkpoints import (
     checkpoint_machine,
     machine_difference,
 )
+from qgpu.runtime.conformance_command import conformance_command
 from qgpu.runtime.coverage_command import coverage_command
 from qgpu.runtime.engine import PREFILL_CHUNK, EngineError
 from qgpu.runtime.engines import BACKENDS, ENGINES, FAST_ENGINE, make_engine
@@ -117,6 +118,7 @@ def main() -> None:
 
 
 main.add_command(bench_command)
+main.add_command(conformance_command)
 main.add_command(coverage_command)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,8 +42,10 @@ def provenance(command: str) -> Provenance:
     return Provenance(command, datetime.date.today().isoformat(), host())
 
 
-def write_sections(path: str, sections: list[Section], origin: Provenance) -> None:
-    """Replace sections of a document, or add them; the others stay as they are.
+def write_sections(
+    path: str, sections: list[Section], origin: Provenance, head: str = HEAD, order: Sequence[str] = ORDER
+) -> None:
+    """Replace sections of a document, or add them; the others stay as they are. `order` is of their keys.
 
     Raises:
         DiagnosticError: the document cannot be written.
@@ -50,8 +53,8 @@ def write_sections(path: str, sections: list[Section], origin: Provenance) -> No
     found = _sections(Path(path).read_text(encoding="utf-8")) if Path(path).exists() else {}
     for section in sections:
         found[section.key] = f"## {section.heading}\n\n{origin.markdown()}\n\n{section.markdown()}\n"
-    ordered = sorted(found, key=lambda key: (ORDER.index(key) if key in ORDER else len(ORDER), key))
-    text = HEAD + "".join(f"\n<!-- {key} -->\n{found[key].strip()}\n" for key in ordered)
+    ordered = sorted(found, key=lambda key: (order.index(key) if key in order else len(order), key))
+    text = head + "".join(f"\n<!-- {key} -->\n{found[key].strip()}\n" for key in ordered)
     write_output(path, text.encode())
 
 

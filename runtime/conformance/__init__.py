@@ -1,0 +1,1 @@
+"""Conformance: what every kernel of the project leaves in memory, on every executor and on real hardware."""
