@@ -283,7 +283,7 @@ def reverse_postorder(function: ast.Function) -> list[ast.Block]:
     seen = {entry.name}
     stack = [(entry, iter(entry.terminator.labels))]
     while stack:
-        block, labels = stack[-1]
+        labels = stack[-1][1]
         label = next((label for label in labels if label not in seen), None)
         if label is None:
             order.append(stack.pop()[0])

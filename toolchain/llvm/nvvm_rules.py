@@ -1,4 +1,4 @@
-"""NVIDIA's intrinsics: special registers, barriers, exchanges among lanes (LLVM's guide of its NVPTX back end).
+"""NVIDIA's intrinsics: special registers, barriers, exchanges among lanes (guide of LLVM's NVPTX back end).
 
 They are the PTX instructions of the same name, whose meaning is in the PTX ISA, sections 9.7 and 10.
 """
@@ -130,17 +130,36 @@ def _none(x: Emitter, condition: Value, mask: Value) -> Value:
 
 def _vote(kind: str) -> Rule:
     def lower(x: Emitter, i: ast.Instruction) -> Item:
-        mask, condition = x.number(0), x.number(1)
-        if kind == "ballot":
-            return _ballot_of(x, condition, mask)
-        if kind == "all":
-            return _none(x, x.operation("not", condition), mask)
-        if kind == "any":
-            return x.compare("ne", _ballot_of(x, condition, mask), _ZERO)
-        opposite = _none(x, x.operation("not", condition), mask)
-        return x.operation("or", _none(x, condition, mask), opposite)
+        return _voted(x, kind, x.number(0), x.number(1))
 
     return lower
+
+
+def _voted(x: Emitter, kind: str, mask: Value, condition: Value) -> Value:
+    if kind == "ballot":
+        return _ballot_of(x, condition, mask)
+    if kind == "all":
+        return _none(x, x.operation("not", condition), mask)
+    if kind == "any":
+        return x.compare("ne", _ballot_of(x, condition, mask), _ZERO)
+    opposite = _none(x, x.operation("not", condition), mask)
+    return x.operation("or", _none(x, condition, mask), opposite)
+
+
+def _vote_by_mode(x: Emitter, i: ast.Instruction) -> Item:
+    """vote.sync, whose second operand says which vote: a word for ballots, and a truth for the others."""
+    mask, condition = x.number(0), x.number(2)
+    mode = _mode(x, ("all", "any", "uni", "ballot"))
+    result = _voted(x, mode, mask, condition)
+    return (result, Constant(I1, 0)) if mode == "ballot" else (_ZERO, result)
+
+
+def _mode(x: Emitter, modes: tuple[str, ...]) -> str:
+    """What the second operand chooses (NVVM IR Specification, data movement and vote intrinsics)."""
+    number = x.literal(1, "the mode")
+    if number >= len(modes):
+        raise x.refusal(f"there is no mode {number}")
+    return modes[number]
 
 
 def active_mask(x: Emitter) -> Value:
@@ -165,16 +184,26 @@ def _reduction(kind: str) -> Rule:
 
 
 def _shuffle(mode: str, with_predicate: bool) -> Rule:
-    """The source lane by the manual's formulas; one that is out of bounds is the lane itself."""
-
     def lower(x: Emitter, i: ast.Instruction) -> Item:
-        mask, value, distance, bounds = (x.number(index) for index in range(4))
-        source, inside = _source_lane(x, mode, x.operation("and", distance, _LAST), bounds)
-        chosen = x.builder.select(inside, source, x.builder.sreg("laneid"))
-        result = x.builder.emit("shuffle", value, chosen, mask)
+        result, inside = _shuffled(x, mode, *(x.number(index) for index in range(4)))
         return (result, inside) if with_predicate else result
 
     return lower
+
+
+def _shuffle_by_mode(x: Emitter, i: ast.Instruction) -> Item:
+    """shfl.sync.i32, whose second operand says which shuffle."""
+    mode = _mode(x, ("idx", "up", "down", "bfly"))
+    return _shuffled(x, mode, *(x.number(index) for index in (0, 2, 3, 4)))
+
+
+def _shuffled(
+    x: Emitter, mode: str, mask: Value, value: Value, distance: Value, bounds: Value
+) -> tuple[Value, Value]:
+    """The source lane by the manual's formulas; one that is out of bounds is the lane itself."""
+    source, inside = _source_lane(x, mode, x.operation("and", distance, _LAST), bounds)
+    chosen = x.builder.select(inside, source, x.builder.sreg("laneid"))
+    return x.builder.emit("shuffle", value, chosen, mask), inside
 
 
 def _source_lane(x: Emitter, mode: str, distance: Value, bounds: Value) -> tuple[Value, Value]:
@@ -324,7 +353,9 @@ RULES: dict[str, Rule] = {
     **{f"vote.{kind}.sync": _vote(kind) for kind in ("all", "any", "uni", "ballot")},
     "activemask": lambda x, i: active_mask(x),
     **{f"match.any.sync.i{width}": _match_any for width in (32, 64)},
-    **{f"match.all.sync.i{width}p": _match_all for width in (32, 64)},
+    **{f"match.all.sync.i{width}{p}": _match_all for width in (32, 64) for p in ("", "p")},
+    "shfl.sync.i32": _shuffle_by_mode,
+    "vote.sync": _vote_by_mode,
     **{f"redux.sync.{name}": _reduction(kind) for name, kind in _REDUCTIONS.items()},
     **{f"shfl.sync.{mode}.i32": _shuffle(mode, False) for mode in ("up", "down", "bfly", "idx")},
     **{f"shfl.sync.{mode}.i32p": _shuffle(mode, True) for mode in ("up", "down", "bfly", "idx")},

@@ -1,0 +1,74 @@
+; ModuleID = 'collatz.cu'
+source_filename = "collatz.cu"
+target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"
+target triple = "nvptx64-nvidia-cuda"
+
+; Function Attrs: convergent mustprogress norecurse nounwind
+define dso_local void @collatz(ptr nocapture noundef readonly %start, ptr nocapture noundef writeonly %steps, i32 noundef %n) local_unnamed_addr #0 {
+entry:
+  %0 = tail call noundef i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %1 = tail call noundef i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
+  %mul = mul i32 %1, %0
+  %2 = tail call noundef range(i32 0, 1024) i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %add = add i32 %mul, %2
+  %cmp.not = icmp slt i32 %add, %n
+  br i1 %cmp.not, label %if.end, label %cleanup
+
+if.end:                                           ; preds = %entry
+  %idxprom = sext i32 %add to i64
+  %arrayidx = getelementptr inbounds i32, ptr %start, i64 %idxprom
+  %3 = load i32, ptr %arrayidx, align 4, !tbaa !4
+  %cmp5.not15 = icmp eq i32 %3, 1
+  br i1 %cmp5.not15, label %while.end, label %while.body
+
+while.body:                                       ; preds = %if.end, %while.body
+  %count.017 = phi i32 [ %inc, %while.body ], [ 0, %if.end ]
+  %x.016 = phi i32 [ %cond, %while.body ], [ %3, %if.end ]
+  %and = and i32 %x.016, 1
+  %tobool.not = icmp eq i32 %and, 0
+  %mul6 = mul i32 %x.016, 3
+  %add7 = add i32 %mul6, 1
+  %shr = lshr i32 %x.016, 1
+  %cond = select i1 %tobool.not, i32 %shr, i32 %add7
+  %inc = add nuw nsw i32 %count.017, 1
+  %cmp5.not = icmp eq i32 %cond, 1
+  br i1 %cmp5.not, label %while.end, label %while.body, !llvm.loop !8
+
+while.end:                                        ; preds = %while.body, %if.end
+  %count.0.lcssa = phi i32 [ 0, %if.end ], [ %inc, %while.body ]
+  %arrayidx9 = getelementptr inbounds i32, ptr %steps, i64 %idxprom
+  store i32 %count.0.lcssa, ptr %arrayidx9, align 4, !tbaa !4
+  br label %cleanup
+
+cleanup:                                          ; preds = %entry, %while.end
+  ret void
+}
+
+; Function Attrs: mustprogress nocallback nofree nosync nounwind speculatable willreturn memory(none)
+declare noundef i32 @llvm.nvvm.read.ptx.sreg.ctaid.x() #1
+
+; Function Attrs: mustprogress nocallback nofree nosync nounwind speculatable willreturn memory(none)
+declare noundef i32 @llvm.nvvm.read.ptx.sreg.ntid.x() #1
+
+; Function Attrs: mustprogress nocallback nofree nosync nounwind speculatable willreturn memory(none)
+declare noundef i32 @llvm.nvvm.read.ptx.sreg.tid.x() #1
+
+attributes #0 = { convergent mustprogress norecurse nounwind "frame-pointer"="all" "no-trapping-math"="true" "stack-protector-buffer-size"="8" "target-cpu"="sm_75" "target-features"="+ptx84,+sm_75" "uniform-work-group-size"="true" }
+attributes #1 = { mustprogress nocallback nofree nosync nounwind speculatable willreturn memory(none) }
+attributes #2 = { convergent nocallback nounwind }
+
+!llvm.module.flags = !{!0, !1}
+!nvvm.annotations = !{!2}
+!llvm.ident = !{!3}
+
+!0 = !{i32 1, !"wchar_size", i32 4}
+!1 = !{i32 4, !"nvvm-reflect-ftz", i32 0}
+!2 = !{ptr @collatz, !"kernel", i32 1}
+!3 = !{!"clang version 19.1.7"}
+!4 = !{!5, !5, i64 0}
+!5 = !{!"int", !6, i64 0}
+!6 = !{!"omnipotent char", !7, i64 0}
+!7 = !{!"Simple C++ TBAA"}
+!8 = distinct !{!8, !9, !10}
+!9 = !{!"llvm.loop.mustprogress"}
+!10 = !{!"llvm.loop.unroll.disable"}

@@ -1,0 +1,63 @@
+; ModuleID = 'histogram.cu'
+source_filename = "histogram.cu"
+target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"
+target triple = "nvptx64-nvidia-cuda"
+
+; Function Attrs: convergent mustprogress norecurse nounwind
+define dso_local void @histogram(ptr nocapture noundef readonly %values, ptr nocapture noundef %counts, i32 noundef %n, i32 noundef %bins) local_unnamed_addr #0 {
+entry:
+  %0 = tail call noundef i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %1 = tail call noundef i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
+  %mul = mul i32 %1, %0
+  %2 = tail call noundef range(i32 0, 1024) i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %add = add i32 %mul, %2
+  %cmp.not = icmp slt i32 %add, %n
+  br i1 %cmp.not, label %if.end, label %cleanup
+
+if.end:                                           ; preds = %entry
+  %idxprom = sext i32 %add to i64
+  %arrayidx = getelementptr inbounds i32, ptr %values, i64 %idxprom
+  %3 = load i32, ptr %arrayidx, align 4, !tbaa !4
+  %cmp5 = icmp sgt i32 %3, -1
+  %cmp6 = icmp slt i32 %3, %bins
+  %or.cond = and i1 %cmp5, %cmp6
+  br i1 %or.cond, label %if.then7, label %cleanup
+
+if.then7:                                         ; preds = %if.end
+  %idxprom8 = zext nneg i32 %3 to i64
+  %arrayidx9 = getelementptr inbounds i32, ptr %counts, i64 %idxprom8
+  %4 = atomicrmw add ptr %arrayidx9, i32 1 seq_cst, align 4
+  br label %cleanup
+
+cleanup:                                          ; preds = %entry, %if.then7, %if.end
+  ret void
+}
+
+; Function Attrs: mustprogress nocallback nofree nosync nounwind speculatable willreturn memory(none)
+declare noundef i32 @llvm.nvvm.read.ptx.sreg.ctaid.x() #1
+
+; Function Attrs: mustprogress nocallback nofree nosync nounwind speculatable willreturn memory(none)
+declare noundef i32 @llvm.nvvm.read.ptx.sreg.ntid.x() #1
+
+; Function Attrs: mustprogress nocallback nofree nosync nounwind speculatable willreturn memory(none)
+declare noundef i32 @llvm.nvvm.read.ptx.sreg.tid.x() #1
+
+attributes #0 = { convergent mustprogress norecurse nounwind "frame-pointer"="all" "no-trapping-math"="true" "stack-protector-buffer-size"="8" "target-cpu"="sm_75" "target-features"="+ptx84,+sm_75" "uniform-work-group-size"="true" }
+attributes #1 = { mustprogress nocallback nofree nosync nounwind speculatable willreturn memory(none) }
+attributes #2 = { convergent nocallback nounwind }
+
+!llvm.module.flags = !{!0, !1}
+!nvvm.annotations = !{!2}
+!llvm.ident = !{!3}
+
+!0 = !{i32 1, !"wchar_size", i32 4}
+!1 = !{i32 4, !"nvvm-reflect-ftz", i32 0}
+!2 = !{ptr @histogram, !"kernel", i32 1}
+!3 = !{!"clang version 19.1.7"}
+!4 = !{!5, !5, i64 0}
+!5 = !{!"int", !6, i64 0}
+!6 = !{!"omnipotent char", !7, i64 0}
+!7 = !{!"Simple C++ TBAA"}
+!8 = distinct !{!8, !9, !10}
+!9 = !{!"llvm.loop.mustprogress"}
+!10 = !{!"llvm.loop.unroll.disable"}
