@@ -42,7 +42,7 @@ _ATTRIBUTES = frozenset(
 _CLASS_KEYS = frozenset(("class", "struct", "union"))
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = frozenset(_OPENING.values())
-_TYPE_WORDS = frozenset(("using", "typedef", "enum", "static_assert", "template"))
+_TYPE_WORDS = frozenset(("using", "typedef", "enum", "static_assert", "template", "namespace"))
 _ACCESS = frozenset(("public", "protected", "private"))
 _NO_NAMES = frozenset(
     (

@@ -51,6 +51,8 @@ template <unsigned Size, typename Parent = void> class thread_block_tile {
   static __device__ unsigned mask() { return (Size == 32 ? 0xffffffffu : (1u << (Size % 32)) - 1u) << first(); }
 
 public:
+  thread_block_tile() = default;
+  template <typename Other> __device__ thread_block_tile(const thread_block_tile<Size, Other> &) {}
   static __device__ void sync() { __syncwarp(mask()); }
   static __device__ unsigned thread_rank() { return qgpu::block_rank() % Size; }
   static constexpr __device__ unsigned size() { return Size; }

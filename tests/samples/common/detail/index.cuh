@@ -1,0 +1,6 @@
+#pragma once
+namespace gpu {
+namespace detail {
+__device__ inline int globalIndex() { return blockIdx.x * blockDim.x + threadIdx.x; }
+}
+}
