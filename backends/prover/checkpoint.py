@@ -1,0 +1,76 @@
+"""Read what is proved: config.json, and the tensors of model.safetensors as float64, with the file's hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+REQUIRED = {"model_type": "qwen3_5_text", "hidden_act": "silu", "attention_bias": False}
+
+
+class ProofError(ValueError):
+    """A directory of which nothing can be proved: it is no checkpoint, or one of another model."""
+
+
+class Checkpoint:
+    """A checkpoint's configuration and tensors.
+
+    Attributes:
+        config: config.json.
+        dtype: "float32" or "bfloat16".
+        sha256: of model.safetensors.
+    """
+
+    def __init__(self, directory: str | Path) -> None:
+        import torch
+        from safetensors import SafetensorError, safe_open
+
+        folder = Path(directory)
+        self.config: dict[str, Any] = _read_config(folder / "config.json")
+        self.dtype: str = self.config["dtype"]
+        weights = folder / "model.safetensors"
+        try:
+            with weights.open("rb") as file:
+                self.sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            self._file = safe_open(weights, framework="pt")
+            self.names = sorted(self._file.keys())
+        except (OSError, SafetensorError) as error:
+            raise ProofError(f"'{weights}': {error}") from None
+        self._kind = getattr(torch, self.dtype)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """A tensor by name.
+
+        Raises:
+            ProofError: there is none, or it is of another dtype or holds what is no number.
+        """
+        if name not in self.names:
+            raise ProofError(f"no tensor '{name}'")
+        tensor = self._file.get_tensor(name)
+        if tensor.dtype != self._kind:
+            raise ProofError(f"tensor '{name}' is {tensor.dtype}, not {self._kind}")
+        found = tensor.double().numpy()
+        if not np.isfinite(found).all():
+            raise ProofError(f"tensor '{name}' holds what is no finite number")
+        return found
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ProofError(f"'{path}': {error}") from None
+    if not isinstance(config, dict):
+        raise ProofError(f"'{path}' is not the configuration of a model")
+    for name, value in REQUIRED.items():
+        if config.get(name) != value:
+            raise ProofError(f"'{path}' has {name} = {config.get(name)!r}; what is proved is for {value!r}")
+    if config.get("dtype") not in ("float32", "bfloat16"):
+        raise ProofError(f"'{path}' has dtype = {config.get('dtype')!r}")
+    if config.get("linear_num_key_heads") != config.get("linear_num_value_heads"):
+        raise ProofError("key and value heads differ in number")
+    return config

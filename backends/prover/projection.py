@@ -1,0 +1,101 @@
+"""A projection of the normalised stream: what its rows can be, and that their sums do not depend on order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from qgpu.backends.prover.cone import Cone, Term
+from qgpu.backends.prover.stream import Stream, low_bit
+
+INTEGERS = 2.0**24
+"""Integers up to this are exact in float32."""
+
+Fail = Callable[[str, int | None, str], None]
+"""Report what is not proved: tensor, row, reason."""
+
+
+@dataclass
+class Rows:
+    """Rows x = base + step * v, v = sum of weights[row, c] * n[c] over the stream's integers n.
+
+    Attributes:
+        base, step: float64 [rows]; step is a power of two, 1 where the row is constant.
+        weights: float64 [rows, hidden], integers.
+        low, high: int64 [rows], bounds of v by intervals.
+        partial: float64 [rows], the largest partial sum in units of the row's grid.
+    """
+
+    stream: Stream
+    base: np.ndarray
+    step: np.ndarray
+    weights: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    partial: np.ndarray
+
+    @property
+    def least(self) -> np.ndarray:
+        """Lower bounds of x."""
+        return self.base + self.step * self.low
+
+    @property
+    def most(self) -> np.ndarray:
+        """Upper bounds of x."""
+        return self.base + self.step * self.high
+
+    def term(self, row: int, function: Callable[[np.ndarray], np.ndarray] = lambda v: v) -> Term:
+        """A row as a term of a cone, `function` being one of v."""
+        places = np.flatnonzero(self.weights[row])
+        values = np.arange(self.low[row], self.high[row] + 1, dtype=np.float64)
+        return Term(places, self.weights[row, places].astype(np.int64), int(self.low[row]), function(values))
+
+    def refined(self, row: int, sign: int = 1) -> float:
+        """A bound of x from above (from below with sign -1), by cases."""
+        return _refined_linear(self, row, sign)
+
+
+def _refined_linear(rows: Rows, row: int, sign: int) -> float:
+    """Split a linear row into its variables, so that exclusions between them tell."""
+    places = np.flatnonzero(rows.weights[row])
+    terms = [
+        Term(
+            np.array([place]),
+            np.array([1]),
+            0,
+            rows.weights[row, place] * np.arange(rows.stream.count[place] + 1, dtype=np.float64),
+        )
+        for place in places
+    ]
+    cone = Cone(terms, rows.stream.count, rows.stream.excludes, rows.stream.implies)
+    return float(rows.base[row] + sign * rows.step[row] * cone.maximum(sign))
+
+
+def largest_partial(weight: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The largest size of a partial sum of weight @ x, in any order: that of all terms of one sign."""
+    up, down = np.maximum(weight, 0), np.maximum(-weight, 0)
+    top, bottom = np.maximum(high, 0), np.maximum(-low, 0)
+    return np.maximum(up @ top + down @ bottom, up @ bottom + down @ top)
+
+
+def project(stream: Stream, weight: np.ndarray, name: str, fail: Fail) -> Rows:
+    """The rows of a projection [rows, hidden] of a stream that the norm has scaled."""
+    base = weight @ stream.low
+    scaled = weight * np.where(stream.count > 0, stream.unit, 0.0)
+    step = low_bit(scaled).min(axis=1)
+    step = np.where(np.isinf(step), 1.0, step)
+    integers = scaled / step[:, None]
+    count = stream.count.astype(np.float64)
+    low = np.minimum(integers, 0) @ count
+    high = np.maximum(integers, 0) @ count
+    grid = stream.grid
+    with np.errstate(invalid="ignore"):
+        terms = np.where(weight != 0, low_bit(weight) * np.where(np.isinf(grid), 1e300, grid), np.inf)
+    unit = terms.min(axis=1)
+    partial = largest_partial(weight, stream.low, stream.high) / unit
+    for row in np.flatnonzero(partial > INTEGERS):
+        fail(name, int(row), f"partial sums reach {partial[row]:g} times {unit[row]:g}: more than 2^24")
+    safe = np.where(partial <= INTEGERS, 1, 0)
+    return Rows(stream, base, step, integers, (low * safe).astype(np.int64), (high * safe).astype(np.int64), partial)

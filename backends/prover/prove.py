@@ -1,0 +1,140 @@
+"""The proof of a checkpoint, layer by layer, from the embedding table to the logits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qgpu.backends.prover.checkpoint import Checkpoint
+from qgpu.backends.prover.heads import Shape, run_heads
+from qgpu.backends.prover.neurons import run_neurons
+from qgpu.backends.prover.norm import normalised
+from qgpu.backends.prover.projection import project
+from qgpu.backends.prover.stream import Stream, embedded
+
+FORMAT_VERSION = 1
+"""Version of the certificate."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What is not proved: tensor, row (None for all of it), reason."""
+
+    tensor: str
+    row: int | None
+    reason: str
+
+    def __str__(self) -> str:
+        row = "" if self.row is None else f" row {self.row}"
+        return f"{self.tensor}{row}: {self.reason}"
+
+
+@dataclass
+class Certificate:
+    """What was proved of a checkpoint.
+
+    Attributes:
+        sha256: of model.safetensors.
+        layers: bounds by half layer.
+        failures: what is not proved; the proof holds if there is nothing here.
+    """
+
+    sha256: str
+    dtype: str
+    layers: list[dict[str, Any]] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of a certificate file."""
+        return {"version": FORMAT_VERSION, "proved": not self.failures, **asdict(self)}
+
+
+def prove(directory: str | Path, watch: Callable[[int], None] | None = None) -> Certificate:
+    """Prove a checkpoint, and report what cannot be.
+
+    Raises:
+        ProofError: there is no checkpoint of the kind.
+    """
+    checkpoint = Checkpoint(directory)
+    return _Proof(checkpoint).run(watch or (lambda layer: None))
+
+
+class _Proof:
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.checkpoint, self.config = checkpoint, checkpoint.config
+        self.dtype = checkpoint.dtype
+        self.certificate = Certificate(checkpoint.sha256, checkpoint.dtype)
+        self._seen: set[tuple[str, int | None]] = set()
+
+    def fail(self, tensor: str, row: int | None, reason: str) -> None:
+        if (tensor, row) not in self._seen:
+            self._seen.add((tensor, row))
+            self.certificate.failures.append(Failure(tensor, row, reason))
+
+    def run(self, watch: Callable[[int], None]) -> Certificate:
+        stream = embedded(self.checkpoint["model.embed_tokens.weight"])
+        for layer, kind in enumerate(self.config["layer_types"]):
+            watch(layer)
+            stream = self._layer(stream, layer, kind)
+        self._readout(stream)
+        return self.certificate
+
+    def _layer(self, stream: Stream, layer: int, kind: str) -> Stream:
+        prefix, report = f"model.layers.{layer}", {"layer": layer, "mixer": kind}
+        self.certificate.layers.append(report)
+        if kind == "full_attention":
+            self._attention(f"{prefix}.self_attn")
+        else:
+            seen = self._norm(stream, f"{prefix}.input_layernorm", report)
+            stream = run_heads(
+                stream,
+                seen,
+                self._tensors(f"{prefix}.linear_attn"),
+                self._shape(),
+                f"{prefix}.linear_attn",
+                self.dtype,
+                self.fail,
+                report,
+            )
+        seen = self._norm(stream, f"{prefix}.post_attention_layernorm", report)
+        mlp = {n: self.checkpoint[f"{prefix}.mlp.{n}.weight"] for n in ("gate_proj", "up_proj", "down_proj")}
+        stream = run_neurons(stream, seen, mlp, f"{prefix}.mlp", self.dtype, self.fail, report)
+        report["channels"] = int((stream.count > 0).sum())
+        report["largest"] = float(np.where(stream.count > 0, stream.magnitude, 0).max())
+        return stream
+
+    def _shape(self) -> Shape:
+        c = self.config
+        return Shape(
+            c["linear_num_key_heads"],
+            c["linear_key_head_dim"],
+            c["linear_value_head_dim"],
+            c["linear_conv_kernel_dim"],
+            c["rms_norm_eps"],
+        )
+
+    def _tensors(self, prefix: str) -> dict[str, np.ndarray]:
+        names = ("in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a", "conv1d", "norm", "out_proj")
+        tensors = {name: self.checkpoint[f"{prefix}.{name}.weight"] for name in names}
+        return tensors | {name: self.checkpoint[f"{prefix}.{name}"] for name in ("A_log", "dt_bias")}
+
+    def _norm(self, stream: Stream, name: str, report: dict[str, Any]) -> Stream:
+        weight = self.checkpoint[f"{name}.weight"]
+        return normalised(stream, weight, self.dtype, f"{name}.weight", self.fail, report)
+
+    def _attention(self, prefix: str) -> None:
+        name = f"{prefix}.o_proj.weight"
+        for row in np.flatnonzero((self.checkpoint[name] != 0).any(axis=1)):
+            self.fail(name, int(row), "full attention puts something out")
+
+    def _readout(self, stream: Stream) -> None:
+        report: dict[str, Any] = {"layer": "head"}
+        self.certificate.layers.append(report)
+        seen = self._norm(stream, "model.norm", report)
+        logits = project(seen, self.checkpoint["lm_head.weight"], "lm_head.weight", self.fail)
+        report["logits"] = [float(logits.least.min()), float(logits.most.max())]
+        report["margin"] = float(logits.step.min())
