@@ -1,9 +1,11 @@
-"""File tests: tests/files/*.cu, each a kernel with launches and what they must leave in memory.
+"""File tests: tests/files/*, each a kernel with launches and what they must leave in memory.
 
 // launch: GRID BLOCK [shared=BYTES] ARGUMENT...   as `qgpu run` takes them
 // expect: VALUES ; VALUES ...                     a Python expression for each buffer, in order
 // fault: KIND thread X,Y,Z line NUMBER MESSAGE    instead, where the launch must stop
 // error: TEXT                                     without a launch, where the kernel must be refused
+
+Comments of LLVM IR begin with a semicolon.
 """
 
 import re
@@ -50,10 +52,10 @@ class Case:
 
 def cases() -> list[Case]:
     found: list[Case] = []
-    for file in sorted([*HERE.glob("*.cu"), *HERE.glob("*.ptx")]):
+    for file in sorted([*HERE.glob("*.cu"), *HERE.glob("*.ptx"), *HERE.glob("*.ll")]):
         launch = ""
         for verb, text in re.findall(
-            r"^// (launch|expect|fault|error): (.*)$", file.read_text(), re.MULTILINE
+            r"^(?://|;) (launch|expect|fault|error): (.*)$", file.read_text(), re.MULTILINE
         ):
             if verb == "launch":
                 launch = text

@@ -268,7 +268,10 @@ def unknown_instruction(x: Emitter, error: UnknownInstruction):
     """The refusal of an instruction that the grammar does not take."""
     opcode, why, *notes = what_it_needs(error.text)
     message = f"unsupported instruction '{opcode}': {why}"
-    return x.places.error(message, error.function, error.ordinal, None, *notes)
+    debug = error.text.partition("!dbg !")[2].partition(",")[0]
+    instruction = ast.Instruction(opcode, debug=debug or None, ordinal=error.ordinal)
+    location = x.places.location(error.function, instruction)
+    return x.places.error(message, error.function, error.ordinal, location, *notes)
 
 
 def _block_name(name: str) -> str:

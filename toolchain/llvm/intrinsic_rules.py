@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from qgpu.ir import I1, I32, I64, Constant, IntType, Value
 from qgpu.toolchain.llvm import ast
-from qgpu.toolchain.llvm.emitter import Emitter, Item, container, mapped
+from qgpu.toolchain.llvm.emitter import Emitter, Item, mapped
 from qgpu.toolchain.llvm.integer_rules import binary, element_type
 
 Rule = Callable[[Emitter, ast.Instruction], Item]
@@ -149,22 +149,30 @@ def _overflows(x: Emitter, kind: str, width: int, a: Value, b: Value, result: Va
 
 
 def _product_exceeds(x: Emitter, width: int, a: Value, b: Value) -> Value:
+    """Whether an unsigned product has more than `width` bits."""
+    a, b = (_widened(x, value, width, signed=False) for value in (a, b))
+    above = x.compare("ne", x.operation("mulhi_u", a, b), constant_of(a, 0))
     assert isinstance(a.type, IntType)
-    if width == a.type.width and width >= I32.width:
-        return x.compare("ne", x.operation("mulhi_u", a, b), constant_of(a, 0))
-    wide = container(2 * width)
-    product = x.operation("mul", x.resized(a, wide), x.resized(b, wide))
-    return x.compare("ne", x.operation("lshr", product, Constant(wide, width)), Constant(wide, 0))
+    if width == a.type.width:
+        return above
+    rest = x.operation("lshr", x.operation("mul", a, b), constant_of(a, width))
+    return x.operation("or", above, x.compare("ne", rest, constant_of(a, 0)))
 
 
 def _signed_product_exceeds(x: Emitter, width: int, a: Value, b: Value, result: Value) -> Value:
+    """Whether a signed product differs from its low `width` bits: in the word above them, or in those."""
+    a, b, result = (_widened(x, value, width, signed=True) for value in (a, b, result))
     assert isinstance(a.type, IntType)
-    if width == a.type.width and width >= I32.width:
-        high = x.operation("mulhi_s", a, b)
-        return x.compare("ne", high, x.operation("ashr", result, constant_of(result, width - 1)))
-    wide = container(2 * width)
-    a, b, result = (x.resized(x.signed(value, width), wide, signed=True) for value in (a, b, result))
-    return x.compare("ne", x.operation("mul", a, b), result)
+    low = x.operation("mul", a, b)
+    sign = x.operation("ashr", low, constant_of(low, a.type.width - 1))
+    above = x.compare("ne", x.operation("mulhi_s", a, b), sign)
+    return above if width == a.type.width else x.operation("or", above, x.compare("ne", low, result))
+
+
+def _widened(x: Emitter, value: Value, width: int, signed: bool) -> Value:
+    """A number in a type that has high products: of 32 or 64 bits."""
+    number = x.signed(value, width) if signed else value
+    return x.resized(number, I32 if width <= I32.width else I64, signed)
 
 
 def _with_overflow(kind: str) -> Rule:

@@ -107,10 +107,14 @@ def _broken(source: Source, text: str) -> DiagnosticError:
 
 
 def _line_of(source: Source, shown: str) -> int:
-    """The line that LLVM shows, without what follows its first comma that may be printed otherwise."""
-    wanted = shown.strip().partition(", !")[0]
+    """The line that LLVM shows, in which it may have written an alignment and other numbers of metadata."""
+    text = shown.strip().partition(", !")[0]
     lines = source.text.split("\n")
-    return next((number for number, line in enumerate(lines, 1) if wanted and wanted in line), 0)
+    for wanted in (text, text.rpartition(", align")[0]):
+        found = next((number for number, line in enumerate(lines, 1) if wanted and wanted in line), 0)
+        if found:
+            return found
+    return 0
 
 
 def _first_line(error: Exception) -> str:
