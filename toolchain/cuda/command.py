@@ -42,9 +42,10 @@ class Program:
             command = self.command(str(write_files(code, Path(folder))), str(output), code, options)
             done = self._run(command)
             diagnostics = tuple(self.parse(done.stdout + done.stderr))
-            if done.returncode == 0 and output.is_file():
+            faulty = any(found.severity == "error" for found in diagnostics)
+            if done.returncode == 0 and output.is_file() and not faulty:
                 return Ptx(output.read_text(), diagnostics)
-        if any(found.severity == "error" for found in diagnostics):
+        if faulty:
             raise DiagnosticError(*diagnostics)
         lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
         reason, *notes = lines or [f"exit status {done.returncode}"]

@@ -12,13 +12,15 @@ The line before the caret is the source line, indented by two; the other lines g
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from qgpu.toolchain.diagnostics import Diagnostic, Severity, note
 
 _HEAD = re.compile(
-    r"^(?P<file>[^\n]+?)\((?P<line>\d+)\): "
+    r"^(?:(?P<file>[^\n]+?)\((?P<line>\d+)\)|At end of source): "
     r"(?P<severity>catastrophic error|error|warning|remark)(?: #[\w-]+)?: (?P<message>.*)$"
 )
+_PLACED_NOTE = re.compile(r"^\s*(?P<file>[^\n]+?)\((?P<line>\d+)\): note(?: #[\w-]+)?: (?P<message>.*)$")
 _CARET = re.compile(r"^\s*\^\s*$")
 _INDENT = 2
 
@@ -28,10 +30,10 @@ _NOISE = re.compile(r"^(Compilation terminated\.|\d+ .* detected in the compilat
 
 @dataclass(frozen=True)
 class _Rewording:
-    """A message that speaks of NVRTC's own circumstances, what to say instead, and the way out."""
+    """A message, what to say instead (or None, to leave it), and what to do about it."""
 
     pattern: re.Pattern[str]
-    message: str
+    message: str | None
     hint: str
 
 
@@ -39,15 +41,48 @@ _REWORDINGS = (
     _Rewording(
         re.compile(r'(?:could not|cannot) open source file "(?P<name>[^"]+)".*'),
         r"'\g<name>' file not found",
-        "kernels are compiled without a host compiler or a CUDA toolkit: only headers in the source file's "
-        "folder, in the folders given with -I, and a few standard integer headers can be included",
+        "found are headers in the source's folder, in folders given with -I, and those for kernels "
+        "(cuda_runtime.h, stdint.h, cooperative_groups.h, ...); the host's standard headers are taken for empty",
     ),
     _Rewording(
-        re.compile(r"A function without execution space annotations .* host functions are not allowed .*"),
-        "host functions are not compiled",
-        "mark a function that kernels call with __device__, and keep host code in a file of its own",
+        re.compile(r"device-side kernel launch could not be processed .*"),
+        "a kernel cannot launch a kernel",
+        "let the host launch it, or make it a __device__ function and call it",
+    ),
+    _Rewording(
+        re.compile(r'function "cooperative_groups::grid_group::sync\(\) const" .* deleted function'),
+        "grid groups have no barrier: thread blocks run one after another",
+        "end the kernel where the grid would wait, and launch another",
+    ),
+    _Rewording(
+        re.compile(r'expected a ";"'), None, "the ';' that ends the statement before this place is missing"
+    ),
+    _Rewording(
+        re.compile(r'expected a "}"'), "a '}' is missing at the end of the file", "close what is opened here"
+    ),
+    _Rewording(
+        re.compile(r"a __global__ function must have a void return type"),
+        None,
+        "a kernel returns nothing: write the result to memory that a parameter points to",
+    ),
+    _Rewording(
+        re.compile(r"expression must be a modifiable lvalue"),
+        None,
+        "what is const, or a value, is not assigned",
+    ),
+    _Rewording(
+        re.compile(r'no operator ".*" matches these operands'),
+        None,
+        "threadIdx, blockIdx, blockDim and gridDim have parts: threadIdx.x",
+    ),
+    _Rewording(
+        re.compile(r"the format string requires additional arguments"),
+        "the format has more directives than there are arguments",
+        "give printf a value for every % of its format",
     ),
 )
+_ERRORS = ("the format string requires additional arguments",)
+"""Warnings about what has no defined meaning: they are errors here."""
 
 
 def parse_log(text: str) -> tuple[Diagnostic, ...]:
@@ -81,25 +116,56 @@ def _diagnostic(head: re.Match[str], rest: list[str]) -> Diagnostic | None:
     severity = _SEVERITY.get(head["severity"])
     if severity is None:
         return None
-    source_line, column = None, 0
-    caret = next((index for index, line in enumerate(rest) if index and _CARET.match(line)), None)
-    if caret is not None:
-        source_line, column = rest[caret - 1][_INDENT:], rest[caret].index("^") - _INDENT + 1
-        rest = rest[: caret - 1] + rest[caret + 1 :]
-    message, hints = _reworded(head["message"])
+    if head["message"] in _ERRORS:
+        severity = "error"
+    source_line, column, rest = _caret(rest)
+    message, hints = _reworded(head["message"], rest)
     return Diagnostic(
         severity=severity,
         message=message,
         file=head["file"],
-        line=int(head["line"]),
+        line=int(head["line"] or 0),
         column=column,
         source_line=source_line,
-        notes=tuple(note(text) for text in [*(line.strip() for line in rest), *hints]),
+        notes=(*_notes(rest), *map(note, hints)),
     )
 
 
-def _reworded(message: str) -> tuple[str, list[str]]:
+def _caret(lines: list[str]) -> tuple[str | None, int, list[str]]:
+    """The source line and the column that a caret in some lines marks, and the lines without these."""
+    caret = next((index for index, line in enumerate(lines) if index and _CARET.match(line)), None)
+    if caret is None:
+        return None, 0, lines
+    column = lines[caret].index("^") - _INDENT + 1
+    return lines[caret - 1][_INDENT:], column, lines[: caret - 1] + lines[caret + 1 :]
+
+
+def _notes(lines: list[str]) -> Iterator[Diagnostic]:
+    """The lines that go on with a message, each of those with a place of its own at that place."""
+    starts = [index for index, line in enumerate(lines) if _PLACED_NOTE.match(line)]
+    for line in lines[: starts[0] if starts else len(lines)]:
+        yield note(line.strip())
+    for start, end in pairwise([*starts, len(lines)]):
+        head = _PLACED_NOTE.match(lines[start])
+        assert head is not None, "it has matched"
+        source_line, column, _ = _caret([line[_INDENT:] for line in lines[start + 1 : end]])
+        if "built-in operator" not in head["message"]:
+            yield Diagnostic(
+                severity="note",
+                message=head["message"],
+                file=head["file"],
+                line=int(head["line"]),
+                column=column,
+                source_line=source_line,
+            )
+
+
+def _reworded(message: str, rest: list[str]) -> tuple[str, list[str]]:
     for rewording in _REWORDINGS:
-        if rewording.pattern.fullmatch(message):
-            return rewording.pattern.sub(rewording.message, message), [rewording.hint]
+        if not rewording.pattern.fullmatch(message):
+            continue
+        if "operator" in message and not any("uint3" in line for line in rest):
+            continue
+        text = message if rewording.message is None else rewording.pattern.sub(rewording.message, message)
+        return text, [rewording.hint]
     return message, []

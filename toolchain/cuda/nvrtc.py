@@ -22,8 +22,8 @@ _WHEEL = "nvidia-cuda-nvrtc"
 _LIBRARY = re.compile(r"^(libnvrtc\.so\.\d+|nvrtc64_\d+_\d+\.dll)$")
 _BUILTINS = re.compile(r"^(libnvrtc-builtins\.so\.[\d.]+|nvrtc-builtins64_\d+\.dll)$")
 _SUCCESS = 0
-_REFUSED = (6,)
-"""The status of a refused source: NVRTC_ERROR_COMPILATION."""
+_REFUSED = 6
+"""NVRTC_ERROR_COMPILATION."""
 _FIRST = "cuda_runtime.h"
 """Every CUDA file has it included before its first line."""
 
@@ -41,12 +41,13 @@ def compile_to_ptx(code: DeviceCode, options: CudaOptions) -> Ptx:
         status = program.compile(arguments(code, options))
         log = program.log()
         diagnostics = parse_log(log)
-        if status == _SUCCESS:
+        faulty = any(found.severity == "error" for found in diagnostics)
+        if status == _SUCCESS and not faulty:
             lowered = {name: program.lowered_name(name) for name in code.instances}
             return Ptx(program.ptx(), diagnostics, lowered)
     finally:
         program.destroy()
-    if status in _REFUSED and any(found.severity == "error" for found in diagnostics):
+    if faulty and status in (_SUCCESS, _REFUSED):
         raise DiagnosticError(*diagnostics)
     reason, *notes = plain_lines(log) or [program.error_string(status)]
     raise failure(f"NVRTC failed: {reason}", *notes, file=code.name)

@@ -5,6 +5,9 @@
 #define CUDA_VERSION 11050
 #endif
 
+#ifndef __CUDACC__
+#define __CUDACC__
+#endif
 #define __host__ __attribute__((host))
 #define __device__ __attribute__((device))
 #define __global__ __attribute__((global))
