@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from qgpu.toolchain.cuda import COMPILERS, CudaOptions, Ptx
+from qgpu.toolchain.cuda.at_source import at_the_source
 from qgpu.toolchain.cuda.names import described, matching, parse_name
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, emit, failure
 
@@ -157,7 +158,8 @@ def _lower(
         tree = parse(ptx)
         names = [entry.name for entry in tree.entries]
         kernels = _chosen(names, options, cuda or ptx, compiled)
-        module = lower_module(tree, ptx, cuda=cuda, kernels=kernels)
+        with at_the_source(ptx if cuda else None):
+            module = lower_module(tree, ptx, cuda=cuda, kernels=kernels)
     _name_parameters(module)
     return module
 
