@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ from qgpu.backends.machine.follow import Fault
 from qgpu.backends.machine.host import Dim3, Launch, build_launch
 from qgpu.backends.machine.program import Kernel, Parameter, Program
 from qgpu.backends.machine.verify import SCALAR_BITS
+from qgpu.ir import Function
 from qgpu.runtime.arguments import (
     DTYPES,
     Argument,
@@ -24,13 +27,17 @@ from qgpu.runtime.arguments import (
     check_arguments,
     check_range,
     launch_argument,
+    parameter_text,
 )
-from qgpu.runtime.engine import Engine
-from qgpu.runtime.engines import make_engine
+from qgpu.runtime.engine import Engine, EngineError
+from qgpu.runtime.engines import BACKENDS, make_engine
 from qgpu.runtime.launch import MAX_TOKENS, Outcome, run
-from qgpu.runtime.programs import SUFFIX, choose_kernel, open_program
+from qgpu.runtime.programs import SUFFIX, choose_kernel, open_ir, open_program
+from qgpu.runtime.report import Report, report_of
+from qgpu.runtime.results import fault_diagnostic
 from qgpu.runtime.vector import run_vector
-from qgpu.toolchain.compile import LANGUAGES, CompileOptions, compile_source
+from qgpu.toolchain.compile import LANGUAGES, CompileOptions, compile_source, compile_to_ir
+from qgpu.toolchain.diagnostics import Diagnostic, Source, failure
 
 if TYPE_CHECKING:
     from qgpu.runtime.verify import Verifier
@@ -39,15 +46,21 @@ Size = int | Sequence[int]
 
 
 class FaultError(RuntimeError):
-    """A launch that stopped with a fault."""
+    """A launch that stopped with a fault.
 
-    def __init__(self, fault: Fault) -> None:
+    Attributes:
+        fault: what stopped it, and where.
+        diagnostic: the same with the source line, as `qgpu run` prints it.
+    """
+
+    def __init__(self, fault: Fault, diagnostic: Diagnostic | None = None) -> None:
         place = f"{fault.line.file}:{fault.line.line}: " if fault.line.line else ""
         what = f" ({fault.message})" if fault.message else ""
         super().__init__(
             f"{place}{fault.kind}{what} in thread {fault.thread} of block {fault.block or 'unknown'}"
         )
         self.fault = fault
+        self.diagnostic = diagnostic or fault_diagnostic(fault).diagnostics[0]
 
 
 def compile(
@@ -70,16 +83,35 @@ def compile(
         engine_options: `model`, `dtype`, `device`, as in `make_engine`; `chunk` for `verify`.
 
     Raises:
-        DiagnosticError: the source is at fault.
+        DiagnosticError: the source is at fault; `diagnostics` says where.
         DescriptionError: there is no such machine.
+        EngineError: there is no such back end.
     """
+    _check_backend(backend)
     described = machine if isinstance(machine, MachineDescription) else load_description(machine)
     if _is_path(source):
         program = open_program(source, described, kernel)
-    else:
-        options = CompileOptions(kernels=None if kernel is None else (kernel,))
-        program = compile_source(str(source), f"<{language}>", language, described, options)
-    return CompiledKernel(program, choose_kernel(program, kernel), backend, engine_options)
+        chosen = choose_kernel(program, kernel)
+        return CompiledKernel(program, chosen, backend, engine_options, partial(open_ir, source, chosen.name))
+    options = CompileOptions(kernels=None if kernel is None else (kernel,))
+    text = Source(f"<{language}>", str(source))
+    program = compile_source(text.text, text.name, language, described, options)
+    chosen = choose_kernel(program, kernel)
+    return CompiledKernel(
+        program, chosen, backend, engine_options, partial(_ir_of_text, text, language, chosen.name), text
+    )
+
+
+def _check_backend(backend: str) -> None:
+    known = [name for name in BACKENDS if name != "ir"]
+    if backend not in known:
+        raise EngineError(f"no back end '{backend}': write {', '.join(known[:-1])} or {known[-1]}")
+
+
+def _ir_of_text(source: Source, language: str, kernel: str) -> Function:
+    options = CompileOptions(kernels=(kernel,))
+    (function,) = compile_to_ir(source.text, source.name, language, options).functions
+    return function
 
 
 def _is_path(source: str | os.PathLike[str]) -> bool:
@@ -96,18 +128,60 @@ class CompiledKernel:
         program, kernel: its machine code.
     """
 
-    def __init__(self, program: Program, kernel: Kernel, backend: str, options: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        kernel: Kernel,
+        backend: str,
+        options: dict[str, Any],
+        make_ir: Callable[[], Function] | None = None,
+        source: Source | None = None,
+    ) -> None:
+        """`make_ir` gives its IR, and `source` is its text where it is of no file."""
         self.program = program
         self.kernel = kernel
+        self._make_ir = make_ir
+        self._source = source
         self._backend = backend
         self._options = options
         self._engine: Engine | None = None
         self._verifier: Verifier | None = None
 
+    @functools.cached_property
+    def ir(self) -> Function:
+        """Its SIMT IR, as the front end gives it, before any pass; `print` shows it.
+
+        Raises:
+            DiagnosticError: it was opened from machine code, of which there is no IR.
+        """
+        if self._make_ir is None:
+            raise failure("machine code, of which there is no IR", "give the source instead")
+        return self._make_ir()
+
+    @property
+    def report(self) -> Report:
+        """What it takes of its machine; `print` shows it."""
+        return report_of(self.program, self.kernel)
+
     def __getitem__(self, sizes: tuple[Size, Size] | tuple[Size, Size, int]) -> ConfiguredKernel:
-        """`kernel[grid, block]` or `kernel[grid, block, shared_bytes]`; sizes are numbers or (x, y, z)."""
+        """`kernel[grid, block]` or `kernel[grid, block, shared_bytes]`; sizes are numbers or (x, y, z).
+
+        Raises:
+            ArgumentError: sizes that are none.
+        """
+        if not isinstance(sizes, tuple) or len(sizes) not in (2, 3):
+            raise ArgumentError(f"[{sizes}] are no sizes: write kernel[grid, block] or [grid, block, shared]")
         grid, block, *shared = sizes
-        return ConfiguredKernel(self, _dim3(grid), _dim3(block), shared[0] if shared else 0)
+        return ConfiguredKernel(self, _dim3(grid), _dim3(block), _whole(shared[0]) if shared else 0)
+
+    def fault_error(self, fault: Fault) -> FaultError:
+        """The exception of a launch that stopped, with its source line."""
+        error, place = FaultError(fault), fault.line
+        if self._source is None or place.file != self._source.name or not place.line:
+            return error
+        found = error.diagnostic
+        shown = self._source.diagnostic(found.message, place.line, place.column, notes=found.notes)
+        return FaultError(fault, shown)
 
     def run(self, launch: Launch, check: bool, limit: int) -> Outcome:
         """Run a launch on the back end."""
@@ -134,11 +208,19 @@ class CompiledKernel:
 
 
 def _dim3(size: Size) -> Dim3:
-    numbers = [size] if isinstance(size, int) else [operator.index(number) for number in size]
+    numbers = list(size) if isinstance(size, list | tuple) else [size]
     if not 1 <= len(numbers) <= 3:
         raise ArgumentError(f"{size} is not x, (x, y) or (x, y, z)")
-    x, y, z = [*numbers, 1, 1][:3]
+    x, y, z = [*map(_whole, numbers), 1, 1][:3]
     return x, y, z
+
+
+def _whole(number: Any) -> int:
+    try:
+        return operator.index(number)
+    except TypeError:
+        advice = "; divide with // rather than /" if isinstance(number, float) else ""
+        raise ArgumentError(f"{number!r} is no size: give a whole number{advice}") from None
 
 
 class ConfiguredKernel:
@@ -170,25 +252,69 @@ class ConfiguredKernel:
         outcome = self._compiled.run(launch, check, limit)
         print(outcome.output, end="")
         if outcome.fault is not None:
-            raise FaultError(outcome.fault)
-        for array, before, after in zip(arguments, contents, outcome.buffers, strict=True):
-            if after is not None and after != before:
-                array[...] = np.frombuffer(after, array.dtype.newbyteorder("<")).reshape(array.shape)
+            raise self._compiled.fault_error(outcome.fault)
+        changed = [
+            (array, after)
+            for array, before, after in zip(arguments, contents, outcome.buffers, strict=True)
+            if after is not None and after != before
+        ]
+        _check_writable(arguments, [array for array, _ in changed])
+        for array, after in changed:
+            array[...] = np.frombuffer(after, array.dtype.newbyteorder("<")).reshape(array.shape)
         return outcome
 
 
+def _check_writable(arguments: Sequence[Any], changed: Sequence[np.ndarray]) -> None:
+    """Check that no array that the kernel wrote to is read-only, before any is written."""
+    for number, array in enumerate(arguments, 1):
+        if any(array is one for one in changed) and not array.flags.writeable:
+            raise ArgumentError(f"argument {number} is read-only, and the kernel wrote to it: give .copy()")
+
+
 def _argument(kernel: Kernel, number: int, value: Any) -> Argument:
+    parameter = kernel.parameters[number] if number < len(kernel.parameters) else None
     if isinstance(value, np.ndarray):
-        kind = f"{value.dtype.kind}{8 * value.dtype.itemsize}"
-        if kind not in DTYPES:
-            raise ArgumentError(f"argument {number + 1} is an array of {value.dtype}, not of integers")
-        return Buffer(kind, np.ascontiguousarray(value, DTYPES[kind]).reshape(-1))
+        return _buffer(parameter, number, value)
     try:
         scalar = operator.index(value)
     except TypeError:
-        raise ArgumentError(f"argument {number + 1} is neither a numpy array nor a whole number") from None
-    parameters = kernel.parameters
-    return _scalar(scalar, parameters[number]) if number < len(parameters) else Scalar("i64", 0)
+        raise ArgumentError(
+            f"argument {number + 1} is neither a numpy array nor a whole number but a "
+            f"{type(value).__name__}: {_advice(parameter, value)}"
+        ) from None
+    return _scalar(scalar, parameter) if parameter is not None else Scalar("i64", 0)
+
+
+def _advice(parameter: Parameter | None, value: Any) -> str:
+    """What to give in the place of something that is no argument."""
+    if parameter is not None and parameter.pointer:
+        return f"give np.array(..., np.{_dtype_name(parameter)}), which the launch writes to"
+    return "give int(...)" if isinstance(value, float | np.floating) else "give a whole number"
+
+
+def _dtype_name(parameter: Parameter) -> str:
+    return str(DTYPES[parameter.type]) if parameter.type in DTYPES else "int32"
+
+
+def _buffer(parameter: Parameter | None, number: int, value: np.ndarray) -> Buffer:
+    kind = f"{value.dtype.kind}{8 * value.dtype.itemsize}"
+    wanted = _dtype_name(parameter) if parameter is not None else "int32"
+    if kind not in DTYPES:
+        raise ArgumentError(
+            f"argument {number + 1} is an array of {value.dtype}, not of integers: "
+            f"give .astype(np.{wanted}), and keep that array for the results"
+        )
+    if parameter is not None and parameter.pointer and not _same_width(parameter, kind):
+        raise ArgumentError(
+            f"argument {number + 1} of the kernel is {kind}[{value.size}]; parameter "
+            f"{parameter_text(parameter)} is wanted: give .astype(np.{wanted}), and keep that array for the "
+            "results"
+        )
+    return Buffer(kind, np.ascontiguousarray(value, DTYPES[kind]).reshape(-1))
+
+
+def _same_width(parameter: Parameter, kind: str) -> bool:
+    return parameter.type == "void" or SCALAR_BITS[parameter.type] == SCALAR_BITS[kind]
 
 
 def _scalar(value: int, parameter: Parameter) -> Scalar:
