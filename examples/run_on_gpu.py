@@ -30,7 +30,8 @@ from qgpu.toolchain.diagnostics import Source, failure, reporting
 
 def by_nvrtc(case: Case) -> str:
     """The PTX of a case, by the compiler that the project comes with."""
-    options = CompileOptions(cuda=CudaOptions(architecture=case.architecture), kernels=(case.kernel,))
+    cuda = CudaOptions(architecture=case.architecture)
+    options = CompileOptions(cuda=cuda, cuda_compiler="nvrtc", kernels=(case.kernel,))
     return build_ptx(Source(case.file, case.text), options)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from qgpu.runtime.conformance.case import CaseLaunch
 from qgpu.runtime.conformance.hardware import GpuFaultError, RefusedError
-from qgpu.toolchain.compile import plain_name
+from qgpu.toolchain.cuda.names import plain_name
 from qgpu.toolchain.diagnostics import failure
 
 _LIBRARIES = {"win32": "nvcuda.dll"}

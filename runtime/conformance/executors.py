@@ -61,11 +61,11 @@ EXECUTORS = {
     for executor in (
         Executor("ir", "ir", None, 0),
         Executor("vector", "vector", BUILTIN["large"], _COUNTING_LIMIT),
-        Executor("reference", "reference", BUILTIN["large"], 2_000),
+        Executor("reference", "reference", BUILTIN["large"], 1_000),
         Executor("engine", "engine", BUILTIN["default"], 5_000),
         Executor("engine-seed", "engine", BUILTIN["seed"], 5_000, ("examples",)),
-        Executor("verify", "verify", BUILTIN["default"], 150, ("examples",)),
-        Executor("weights", "weights", BUILTIN["default"], 20, ("examples",)),
+        Executor("verify", "verify", BUILTIN["default"], 24, ("examples",)),
+        Executor("weights", "weights", BUILTIN["default"], 16, ("examples",)),
     )
 }
 """All executors by name, from the kernel's meaning to the stock model."""

@@ -47,7 +47,7 @@ _QUOTED = re.compile(r"'[^']*'")
 
 
 def chosen_cases(cases: Iterable[Case], names: Sequence[str]) -> list[Case]:
-    """The cases that have one of some names (of a group, a row, a kernel, or their own); all if there is none.
+    """The cases that have one of some names (of a group, row, kernel, or their own); all if there is none.
 
     Raises:
         DiagnosticError: a name is no case's.
