@@ -30,7 +30,7 @@ def _moved(found: Diagnostic, ptx: Source) -> Diagnostic:
     if found.file != ptx.name or place is None:
         return found
     others = [one for one in found.notes if one is not place]
-    instruction = (found.source_line or "").strip()
+    instruction = " ".join((found.source_line or "").split())
     hints = [note(_INTEGERS)] if _FLOATS in found.message else []
     return dataclasses.replace(
         place,

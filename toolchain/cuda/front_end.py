@@ -15,11 +15,14 @@ from qgpu.toolchain.cuda.kernels import Kernels
 from qgpu.toolchain.cuda.options import CudaOptions, DeviceCode, Ptx
 from qgpu.toolchain.cuda.parameters import with_parameter_names
 from qgpu.toolchain.cuda.unit import TranslationUnit
-from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, failure
+from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, failure, note
 
 DeviceCompiler = Callable[[DeviceCode, CudaOptions], Ptx]
 
 _ROUNDS = 16
+_NAMES = "__nv_name_map"
+"""NVRTC's file of the names that were added."""
+_INSTANCE = "template arguments are types and constants that the source knows, as in 'scan<int, 16>'"
 
 
 def compile_device_code(source: Source, options: CudaOptions, compiler: DeviceCompiler) -> Ptx:
@@ -46,7 +49,8 @@ def compile_device_code(source: Source, options: CudaOptions, compiler: DeviceCo
                 templates=tuple(str(kernel) for kernel in kernels.all if kernel.template is not None),
             )
         except DiagnosticError as error:
-            diagnostics = _in_user_text(error.diagnostics, unit)
+            placed = [_placed(found, source, instances) for found in error.diagnostics]
+            diagnostics = _in_user_text(placed, unit)
             more = _refused(diagnostics, host)
             if not more:
                 raise DiagnosticError(*explained(diagnostics, host, refused)) from None
@@ -71,6 +75,17 @@ def _refused(diagnostics: list[Diagnostic], host: HostCode) -> dict[Declaration,
         declaration = host.removable(diagnostic.file, diagnostic.line, diagnostic.column)
         if declaration is not None:
             found.setdefault(declaration, []).append(diagnostic)
+    return found
+
+
+def _placed(found: Diagnostic, source: Source, instances: tuple[str, ...]) -> Diagnostic:
+    """An error at the end of the source, or about a name that was added there, at the place that it has."""
+    lines = source.text.rstrip("\n").count("\n") + 1
+    if found.file is None:
+        return dataclasses.replace(found, file=source.name, line=lines)
+    if instances and (found.file == _NAMES or (found.file == source.name and found.line > lines)):
+        message = f"cannot make {' or '.join(instances)}: {found.message}"
+        return Diagnostic(message=message, file=source.name, notes=(note(_INSTANCE),))
     return found
 
 

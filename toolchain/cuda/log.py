@@ -42,7 +42,8 @@ _REWORDINGS = (
         re.compile(r'(?:could not|cannot) open source file "(?P<name>[^"]+)".*'),
         r"'\g<name>' file not found",
         "found are headers in the source's folder, in folders given with -I, and those for kernels "
-        "(cuda_runtime.h, stdint.h, cooperative_groups.h, ...); the host's standard headers are taken for empty",
+        "(cuda_runtime.h, stdint.h, cooperative_groups.h, ...); headers of the host's standard library are "
+        "taken for empty",
     ),
     _Rewording(
         re.compile(r"device-side kernel launch could not be processed .*"),
@@ -118,8 +119,10 @@ def _diagnostic(head: re.Match[str], rest: list[str]) -> Diagnostic | None:
         return None
     if head["message"] in _ERRORS:
         severity = "error"
-    source_line, column, rest = _caret(rest)
     message, hints = _reworded(head["message"], rest)
+    first = next((index for index, line in enumerate(rest) if _PLACED_NOTE.match(line)), len(rest))
+    source_line, column, own = _caret(rest[:first])
+    rest = own + rest[first:]
     return Diagnostic(
         severity=severity,
         message=message,
@@ -148,11 +151,11 @@ def _notes(lines: list[str]) -> Iterator[Diagnostic]:
     for start, end in pairwise([*starts, len(lines)]):
         head = _PLACED_NOTE.match(lines[start])
         assert head is not None, "it has matched"
-        source_line, column, _ = _caret([line[_INDENT:] for line in lines[start + 1 : end]])
+        source_line, column, _ = _caret(["", *lines[start + 1 : end]])
         if "built-in operator" not in head["message"]:
             yield Diagnostic(
                 severity="note",
-                message=head["message"],
+                message=head["message"].replace('"', "'"),
                 file=head["file"],
                 line=int(head["line"]),
                 column=column,

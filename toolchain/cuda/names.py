@@ -14,6 +14,7 @@ _LIBRARIES = ("libstdc++.so.6", "libc++abi.so.1", "libc++abi.dylib")
 _LENGTH = re.compile(r"(\d+)")
 _SUFFIX = re.compile(r"(?<=\d)(?:u|l|ul|ll|ull)\b", re.IGNORECASE)
 _CAST = re.compile(r"\((?:unsigned |signed )?(?:char|short|int|long|long long|bool)\)(?=-?\d)")
+_QUOTED = re.compile(r"'(_Z\w+)'")
 _BOOLEAN = re.compile(r"\(bool\)([01])")
 
 
@@ -130,6 +131,11 @@ def described(names: Sequence[str]) -> str:
         name if text == name or short.count(text) > 1 else text
         for name, text in zip(names, short, strict=True)
     )
+
+
+def readable(text: str) -> str:
+    """A message with the mangled names that it quotes as the source has them."""
+    return _QUOTED.sub(lambda match: f"'{kernel_name(match[1])}'", text)
 
 
 def plain_name(name: str) -> str:

@@ -3,7 +3,7 @@
 
 namespace gpu {
 const int kStep = 5;
-static const int kTable[4] = {1, 10, 100, 1000};
+__constant__ int kTable[4] = {1, 10, 100, 1000};
 
 __global__ void increment(int *data, int step);
 
