@@ -40,6 +40,7 @@ from qgpu.runtime.conformance_command import conformance_command
 from qgpu.runtime.coverage_command import coverage_command
 from qgpu.runtime.engine import PREFILL_CHUNK, EngineError
 from qgpu.runtime.engines import BACKENDS, ENGINES, FAST_ENGINE, make_engine
+from qgpu.runtime.hints import refusal_hints
 from qgpu.runtime.launch import MAX_TOKENS, DifferenceError, Outcome, run
 from qgpu.runtime.programs import choose_kernel, open_ir, open_program
 from qgpu.runtime.progress import progress
@@ -55,6 +56,7 @@ from qgpu.runtime.structures import Structure, parse_given, spread
 from qgpu.runtime.token_file import check_tokens_file, emit_tokens
 from qgpu.toolchain.compile import CompileOptions
 from qgpu.toolchain.cuda.command_line import cuda_options
+from qgpu.toolchain.cuda.names import readable
 from qgpu.toolchain.cuda.options import CudaOptions
 from qgpu.toolchain.diagnostics import failure, reporting
 
@@ -78,7 +80,8 @@ def _refusing() -> Iterator[None]:
         try:
             yield
         except _REFUSALS as error:
-            raise failure(str(error)) from error
+            message = readable(str(error))
+            raise failure(message, *refusal_hints(message)) from error
         except BrokenPipeError:
             raise
         except OSError as error:

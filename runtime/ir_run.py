@@ -9,6 +9,7 @@ from qgpu.backends.machine.program import Kernel, Parameter
 from qgpu.ir import Function, IntType
 from qgpu.ir.interpreter import FAULTS, Fault, interpret
 from qgpu.runtime.arguments import Argument, Buffer, check_arguments, updated
+from qgpu.runtime.hints import fault_hints
 from qgpu.runtime.results import source_diagnostic
 from qgpu.toolchain.diagnostics import DiagnosticError, note
 
@@ -64,6 +65,7 @@ def ir_fault_diagnostic(fault: Fault, block: Dim3) -> DiagnosticError:
         x, y, _ = block
         thread = (fault.thread % x, fault.thread // x % y, fault.thread // (x * y))
         notes = (note(f"in thread {thread} of block {fault.thread_block}"),)
+    notes += tuple(map(note, fault_hints(fault.kind)))
     place = fault.instruction.loc if fault.instruction else None
     if place is None:
         return source_diagnostic(message, "", 0, 0, notes)

@@ -10,6 +10,7 @@ from qgpu.backends.machine.follow import UNINITIALISED, Fault, Step
 from qgpu.backends.machine.program import Kernel, Parameter
 from qgpu.ir.interpreter.faults import FAULTS as IR_FAULTS
 from qgpu.runtime.arguments import Argument, argument_values
+from qgpu.runtime.hints import fault_hints
 from qgpu.runtime.launch import Outcome
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, note
 
@@ -105,7 +106,8 @@ def fault_diagnostic(fault: Fault) -> DiagnosticError:
     where = note(f"in thread {_triple(fault.thread)}{block}")
     message = f"{fault.kind}: {_MEANINGS[fault.kind]}" + (f": {fault.message}" if fault.message else "")
     place = fault.line
-    return source_diagnostic(message, place.file, place.line, place.column, (where,))
+    notes = (where, *map(note, fault_hints(fault.kind)))
+    return source_diagnostic(message, place.file, place.line, place.column, notes)
 
 
 def source_diagnostic(

@@ -127,6 +127,7 @@ def test_a_fault_is_a_diagnostic(qbin: str) -> None:
         "  c[i] = a[i] + b[i];\n"
         "^\n"
         "note: in thread (3, 0, 0) of block (0, 0, 0)\n"
+        "note: compare the index with the number of elements before the access\n"
         "1 error generated.\n"
     )
     assert vecadd(qbin, block=4, arguments=[*VECADD[:-1], "i32:4"]).out == ""
@@ -182,10 +183,10 @@ def first_error(result: Result) -> str:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--arg", "i32:1"], "qgpu: error: kernel '_Z6vecaddPKiS0_Pii' takes 4 arguments (i32* a, i32* b, "
+        (["--arg", "i32:1"], "qgpu: error: kernel 'vecadd' takes 4 arguments (i32* a, i32* b, "
                              "i32* c, i32 n); 1 are given"),
         (["--arg", "i64[]:1", *VECADD[2:]],
-         "qgpu: error: argument 1 of kernel '_Z6vecaddPKiS0_Pii' is i64[1]; parameter i32* a is wanted"),
+         "qgpu: error: argument 1 of kernel 'vecadd' is i64[1]; parameter i32* a is wanted"),
         (["--arg", "i32[]:@no.npy", *VECADD[2:]],
          "qgpu: error: cannot read 'no.npy': No such file or directory"),
         (["--arg", "i32[]:3000000000", *VECADD[2:]],
