@@ -12,6 +12,7 @@ from qgpu.ir.interpreter.faults import FAULTS as IR_FAULTS
 from qgpu.runtime.arguments import Argument, argument_values
 from qgpu.runtime.hints import fault_hints
 from qgpu.runtime.launch import Outcome
+from qgpu.toolchain.cuda.names import readable
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, note
 
 if TYPE_CHECKING:
@@ -104,7 +105,8 @@ def fault_diagnostic(fault: Fault) -> DiagnosticError:
     """The diagnostic of a fault, with the source line where its file can be read."""
     block = "" if fault.block is None else f" of block {_triple(fault.block)}"
     where = note(f"in thread {_triple(fault.thread)}{block}")
-    message = f"{fault.kind}: {_MEANINGS[fault.kind]}" + (f": {fault.message}" if fault.message else "")
+    more = f": {readable(fault.message)}" if fault.message else ""
+    message = f"{fault.kind}: {_MEANINGS[fault.kind]}{more}"
     place = fault.line
     notes = (where, *map(note, fault_hints(fault.kind)))
     return source_diagnostic(message, place.file, place.line, place.column, notes)
