@@ -32,8 +32,8 @@ class Case:
 
 CASES = {
     "float arithmetic": Case(
-        "  %f = bitcast i32 %n to float\n  %g = fmul float %f, 2.0 ; here",
-        "fmul",
+        "  %f = bitcast i32 %n to float\n  %fmul = fmul float %f, 2.0 ; here",
+        "fmul float",
         "unsupported instruction 'fmul': it needs floating-point arithmetic",
         "use fixed point",
     ),

@@ -30,7 +30,7 @@ class Frame:
     targets: dict[str, BasicBlock] = field(default_factory=dict)
     edges: dict[tuple[str, str], list[BasicBlock]] = field(default_factory=dict)
     phis: list[tuple[ast.Instruction, Item, str]] = field(default_factory=list)
-    returns: list[tuple[BasicBlock, Item]] = field(default_factory=list)
+    returns: list[tuple[BasicBlock, Item, Location | None]] = field(default_factory=list)
 
     @property
     def depth(self) -> int:
@@ -64,8 +64,8 @@ class Bodies:
         frame = Frame(self._function(name), caller, x.builder.loc)
         self._emit(frame, arguments)
         after = x.function.add_block("returned")
-        for block, _ in frame.returns:
-            x.builder.at_end(block)
+        for block, _, location in frame.returns:
+            x.builder.at_end(block).loc = location
             x.builder.br(after)
         x.values, x.function_name, x.instruction, x.builder.loc = outer
         self._frame = caller
@@ -81,7 +81,7 @@ class Bodies:
     def _returned(self, frame: Frame, after: BasicBlock) -> Item:
         """The value of a call: that of the only return, or one by the way that led there."""
         x = self._x
-        values = [value for _, value in frame.returns]
+        values = [value for _, value, _ in frame.returns]
         if not values:
             x.builder.trap("unreachable")
             x.builder.at_end(x.function.add_block("after"))
@@ -92,7 +92,7 @@ class Bodies:
         merged: list[Value] = []
         for row in zip(*columns, strict=True):
             phi = x.builder.phi(row[0].type)
-            for (block, _), value in zip(frame.returns, row, strict=True):
+            for (block, _, _), value in zip(frame.returns, row, strict=True):
                 phi.add_incoming(value, block)
             merged.append(phi)
         waiting = iter(merged)
@@ -246,7 +246,7 @@ class Bodies:
             x.builder.ret()
             return
         value: Item = x.operand(0) if i.operands else ()
-        frame.returns.append((x.builder.block, value))
+        frame.returns.append((x.builder.block, value, x.builder.loc))
 
     def _unreachable(self, frame: Frame, block: ast.Block, i: ast.Instruction) -> None:
         self._x.builder.trap("unreachable")

@@ -186,7 +186,8 @@ def _instructions(numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[str, Pl
         if not code or code.endswith(":") or code.startswith(("#dbg", *_CONTINUES)):
             continue
         opcode = opcode_of(code)
-        column = line.find(opcode) + 1
+        assigned = line.find(" = ") if code.startswith("%") else 0
+        column = line.find(opcode, assigned) + 1
         yield opcode, Place(number, column, len(opcode))
         if code.endswith("["):
             next((True for _, text in numbered if "]" in text), None)
