@@ -94,8 +94,8 @@ def test_an_unsupported_kernel_does_not_keep_another_from_compiling(kernel: Path
     assert qgpuc(kernel, "-DVALUE=1", "--emit=ir", "--kernel", "k").exit_code == 0
     result = qgpuc(kernel, "-DVALUE=1", "--emit=ir")
     assert result.exit_code == 1
-    assert "<PTX of k.cu>:" in result.stderr
-    assert "k.cu:2:3: note: compiled from here\n  *a *= 3.0f;\n  ^\n" in result.stderr
+    assert result.stderr.startswith("k.cu:2:3: error: unsupported instruction 'mul.f32'")
+    assert "\n  *a *= 3.0f;\n  ^\nnote: compiled to 'mul.f32 " in result.stderr
 
 
 # ---------------------------------------------------------------------- errors
@@ -105,7 +105,7 @@ def test_an_unsupported_kernel_does_not_keep_another_from_compiling(kernel: Path
     ("name", "text", "error"),
     [
         ("bad.cu", "__global__ void k(int *a) { *a = b; }\n",
-         'bad.cu:1:34: error: identifier "b" is undefined\n'
+         "bad.cu:1:34: error: 'b' is not declared\n"
          "__global__ void k(int *a) { *a = b; }\n                                 ^\n1 error generated.\n"),
         ("bad.ptx", ".version 9.0\n.target sm_75\n.adress_size 64\n",
          "bad.ptx:3:1: error: unexpected '.adress_size'; expected ',' or '.address_size' or a declaration\n"

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from qgpu.toolchain.cuda.names import readable
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, note
 
 _ORIGIN = "compiled from here"
@@ -35,6 +36,6 @@ def _moved(found: Diagnostic, ptx: Source) -> Diagnostic:
     return dataclasses.replace(
         place,
         severity=found.severity,
-        message=found.message,
+        message=readable(found.message),
         notes=(note(f"compiled to '{instruction}'"), *others, *hints),
     )

@@ -55,8 +55,8 @@ _IN_HEADERS = {
 _BUILT_IN = frozenset(
     re.findall(
         r"\w+",
-        "threadIdx blockIdx blockDim gridDim warpSize printf __syncthreads __syncwarp __popc __clz __ffs __brev "
-        "atomicAdd atomicSub atomicExch atomicMin atomicMax atomicAnd atomicOr atomicXor atomicCAS __ldg "
+        "threadIdx blockIdx blockDim gridDim warpSize printf __syncthreads __syncwarp __popc __clz "
+        "atomicAdd atomicSub atomicExch atomicMin atomicMax atomicAnd atomicOr atomicXor atomicCAS __ffs "
         "__shfl_sync __shfl_up_sync __shfl_down_sync __shfl_xor_sync __ballot_sync __any_sync __all_sync",
     )
 )

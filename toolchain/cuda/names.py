@@ -14,7 +14,7 @@ _LIBRARIES = ("libstdc++.so.6", "libc++abi.so.1", "libc++abi.dylib")
 _LENGTH = re.compile(r"(\d+)")
 _SUFFIX = re.compile(r"(?<=\d)(?:u|l|ul|ll|ull)\b", re.IGNORECASE)
 _CAST = re.compile(r"\((?:unsigned |signed )?(?:char|short|int|long|long long|bool)\)(?=-?\d)")
-_QUOTED = re.compile(r"'(_Z\w+)'")
+_MANGLED = re.compile(r"\b_Z\w+")
 _BOOLEAN = re.compile(r"\(bool\)([01])")
 
 
@@ -134,8 +134,14 @@ def described(names: Sequence[str]) -> str:
 
 
 def readable(text: str) -> str:
-    """A message with the mangled names that it quotes as the source has them."""
-    return _QUOTED.sub(lambda match: f"'{kernel_name(match[1])}'", text)
+    """A message with the names in it as the source has them: of functions, and of variables within."""
+    return _MANGLED.sub(lambda match: _local_name(match[0]) or str(kernel_name(match[0])), text)
+
+
+def _local_name(mangled: str) -> str | None:
+    """The own name of a variable that is static in a function (Itanium C++ ABI, section 5.1.6)."""
+    text = _demangled(mangled) if mangled.startswith("_ZZ") else None
+    return text and text.rpartition("::")[2]
 
 
 def plain_name(name: str) -> str:

@@ -1,0 +1,4 @@
+#include <assert.h>
+__global__ void k(int *a) {
+  assert(a[0] > 0);
+}

@@ -1,0 +1,1 @@
+__global__ void k(const int *a) { a[0] = 1; }

@@ -1,0 +1,1 @@
+__global__ int k(int *a) { return a[0]; }

@@ -1,0 +1,1 @@
+__global__ void k(char *a) { *(int *)(a + 1) = threadIdx.x; }

@@ -1,0 +1,1 @@
+__global__ void k(cooperative_groups::thread_block *a) { }

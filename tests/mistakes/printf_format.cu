@@ -1,0 +1,4 @@
+#include <stdio.h>
+__global__ void k(int *a) {
+  printf("%d %d\n", a[0]);
+}

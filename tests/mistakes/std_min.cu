@@ -1,0 +1,2 @@
+#include <algorithm>
+__global__ void k(int *a) { a[0] = std::min(a[1], a[2]); }
