@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from qgpu.backends.machine.block import OPS
-from qgpu.backends.machine.description import DEFAULT, SMALL, MachineDescription
+from qgpu.backends.machine.description import DEFAULT, SEED, SMALL, MachineDescription
 from qgpu.backends.machine.tokens import vocabulary
 from qgpu.backends.reference.machine import Machine
 from qgpu.backends.transformer.allocate import live_ranges
@@ -44,7 +44,9 @@ def test_each_operation_has_a_circuit() -> None:
     assert list(UNITS) == list(OPS)
 
 
-@pytest.mark.parametrize(("machine", "seeds", "blocks"), [(SMALL, range(2), 40), (DEFAULT, range(1), 10)])
+@pytest.mark.parametrize(
+    ("machine", "seeds", "blocks"), [(SMALL, range(2), 40), (SEED, range(3, 4), 30), (DEFAULT, range(1), 10)]
+)
 def test_circuits_equal_the_reference(machine: MachineDescription, seeds: range, blocks: int) -> None:
     circuit = build_processor(machine)
     plan = schedule(circuit, machine.model)
