@@ -1,4 +1,4 @@
-"""Mistakes in CUDA files and launches: tests/mistakes/NAME.cu, and in NAME.txt the command and all that it says.
+"""Mistakes in CUDA files and launches: tests/mistakes/NAME.cu, and in NAME.txt the command and what it says.
 
 The first line of NAME.txt is the command; the rest is its stderr, without the line of what a launch took.
 """

@@ -12,6 +12,7 @@ from qgpu.toolchain.cuda.declarations import Declaration
 from qgpu.toolchain.cuda.device_errors import Refusals, explained
 from qgpu.toolchain.cuda.host_code import HostCode
 from qgpu.toolchain.cuda.kernels import Kernels
+from qgpu.toolchain.cuda.log import END_OF_SOURCE
 from qgpu.toolchain.cuda.options import CudaOptions, DeviceCode, Ptx
 from qgpu.toolchain.cuda.parameters import with_parameter_names
 from qgpu.toolchain.cuda.unit import TranslationUnit
@@ -81,7 +82,7 @@ def _refused(diagnostics: list[Diagnostic], host: HostCode) -> dict[Declaration,
 def _placed(found: Diagnostic, source: Source, instances: tuple[str, ...]) -> Diagnostic:
     """An error at the end of the source, or about a name that was added there, at the place that it has."""
     lines = source.text.rstrip("\n").count("\n") + 1
-    if found.file is None:
+    if found.file == END_OF_SOURCE:
         return dataclasses.replace(found, file=source.name, line=lines)
     if instances and (found.file == _NAMES or (found.file == source.name and found.line > lines)):
         message = f"cannot make {' or '.join(instances)}: {found.message}"

@@ -23,6 +23,8 @@ _HEAD = re.compile(
 _PLACED_NOTE = re.compile(r"^\s*(?P<file>[^\n]+?)\((?P<line>\d+)\): note(?: #[\w-]+)?: (?P<message>.*)$")
 _CARET = re.compile(r"^\s*\^\s*$")
 _INDENT = 2
+END_OF_SOURCE = "<end of source>"
+"""The file of an error about what is missing at the end."""
 
 _SEVERITY: dict[str, Severity] = {"catastrophic error": "error", "error": "error", "warning": "warning"}
 _NOISE = re.compile(r"^(Compilation terminated\.|\d+ .* detected in the compilation of .*|Remark: .*|)$")
@@ -126,7 +128,7 @@ def _diagnostic(head: re.Match[str], rest: list[str]) -> Diagnostic | None:
     return Diagnostic(
         severity=severity,
         message=message,
-        file=head["file"],
+        file=head["file"] or END_OF_SOURCE,
         line=int(head["line"] or 0),
         column=column,
         source_line=source_line,
