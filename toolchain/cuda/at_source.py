@@ -1,32 +1,37 @@
 """Errors about PTX that was made from CUDA, told at the place in the CUDA source."""
 
 import dataclasses
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from qgpu.toolchain.cuda.names import readable
+from qgpu.toolchain.cuda.unit import HEADERS
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, note
 
+_LOCATION = re.compile(
+    r"\s*\.loc\s+\d+ \d+ \d+(?:, function_name \S+, inlined_at \d+ (?P<line>\d+) (?P<column>\d+))?"
+)
 _ORIGIN = "compiled from here"
 _FLOATS = "floating-point"
 _INTEGERS = "write it with integers, for example in fixed point"
 
 
 @contextmanager
-def at_the_source(ptx: Source | None) -> Iterator[None]:
-    """Move errors about a PTX text to the CUDA lines that they name, one for each line; None moves none."""
+def at_the_source(ptx: Source, cuda: Source | None) -> Iterator[None]:
+    """Move errors about PTX to the lines of the CUDA source behind it, if there is one; one for each place."""
     try:
         yield
     except DiagnosticError as error:
-        if ptx is None:
+        if cuda is None:
             raise
         first: dict[tuple[str | None, int, int], Diagnostic] = {}
-        for found in (_moved(one, ptx) for one in error.diagnostics):
+        for found in (_moved(one, ptx, cuda) for one in error.diagnostics):
             first.setdefault((found.file, found.line, found.column), found)
         raise DiagnosticError(*first.values()) from None
 
 
-def _moved(found: Diagnostic, ptx: Source) -> Diagnostic:
+def _moved(found: Diagnostic, ptx: Source, cuda: Source) -> Diagnostic:
     place = next((one for one in found.notes if one.message == _ORIGIN and one.file is not None), None)
     if found.file != ptx.name or place is None:
         return found
@@ -34,8 +39,20 @@ def _moved(found: Diagnostic, ptx: Source) -> Diagnostic:
     instruction = " ".join((found.source_line or "").split())
     hints = [note(_INTEGERS)] if _FLOATS in found.message else []
     return dataclasses.replace(
-        place,
+        _call(place, found.line, ptx, cuda),
         severity=found.severity,
         message=readable(found.message),
         notes=(note(f"compiled to '{instruction}'"), *others, *hints),
     )
+
+
+def _call(place: Diagnostic, line: int, ptx: Source, cuda: Source) -> Diagnostic:
+    """A place in a header of the compiler's is the place in the source from where it was inlined, if known."""
+    inlined = place.source_line is None or str(HEADERS) in str(place.file)
+    if place.file == cuda.name or not inlined:
+        return place
+    before = ptx.text.split("\n")[:line]
+    found = next((match for text in reversed(before) if (match := _LOCATION.match(text))), None)
+    if found is None or found["line"] is None:
+        return place
+    return cuda.diagnostic(place.message, int(found["line"]), int(found["column"]), severity="note")
