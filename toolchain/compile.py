@@ -158,7 +158,7 @@ def _lower(
         tree = parse(ptx)
         names = [entry.name for entry in tree.entries]
         kernels = _chosen(names, options, cuda or ptx, compiled)
-        with at_the_source(ptx if cuda else None):
+        with at_the_source(ptx, cuda):
             module = lower_module(tree, ptx, cuda=cuda, kernels=kernels)
     _name_parameters(module)
     return module
