@@ -273,11 +273,7 @@ def test_the_accumulator_is_the_destination_before() -> None:
             machine_kernels.each(0, wr_reg=1, next_exit=1),
         ]
         kernel = machine_kernels.kernel("k", blocks, [], [Preload("tid.x", block=2)])
-        ids = vocabulary(machine.description)
-        for token in launch_of(kernel, 3).prompt:
-            token = machine.step(token)
-        while token is not None and token != ids.id("exit"):
-            token = machine.step(token)
+        generate(machine, feed(machine, launch_of(kernel, 3).prompt)[-1])
         assert machine.registers[row][:3] == expected
 
 
