@@ -10,10 +10,11 @@ from typing import Any
 
 import numba.cuda.dispatcher
 import numpy as np
-from numba import cuda, int32, types, uint32
+from numba import int32, types, uint32
 from numba.cuda.compiler import compile_cuda
 
 Array = np.ndarray[Any, Any]
+cuda: Any = numba.cuda
 CAPABILITY = (7, 5)
 
 

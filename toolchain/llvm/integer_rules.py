@@ -115,11 +115,11 @@ def bits_of(x: Emitter, value: Item, type_: ast.Type) -> tuple[Value, int]:
         return value, x.width(type_)
     width = x.width(element_type(x, type_))
     total = width * len(value)
-    whole: Value = Constant(x.held(ast.Integer(total)), 0)
-    assert isinstance(whole.type, IntType)
+    held = x.held(ast.Integer(total))
+    whole: Value = Constant(held, 0)
     for index, element in enumerate(value):
         assert isinstance(element, Value)
-        moved = x.operation("shl", x.resized(element, whole.type), Constant(whole.type, index * width))
+        moved = x.operation("shl", x.resized(element, held), Constant(held, index * width))
         whole = x.operation("or", whole, moved)
     return whole, total
 

@@ -145,7 +145,9 @@ class _Kernel:
         """The parameters' values; one that is passed in memory lies in an array of the thread's."""
         waiting = iter(self._function.args)
         for parameter in self._head.parameters:
-            parts = [(offset, leaf, next(waiting)) for _, offset, leaf in self._parts(parameter)]
+            parts: list[tuple[int, ast.Type, Value]] = [
+                (offset, leaf, next(waiting)) for _, offset, leaf in self._parts(parameter)
+            ]
             if parameter.attribute("byval") is not None:
                 yield self._in_memory(parameter, parts)
             else:
