@@ -44,6 +44,7 @@ from qgpu.runtime.hints import refusal_hints
 from qgpu.runtime.launch import MAX_TOKENS, DifferenceError, Outcome, run
 from qgpu.runtime.programs import choose_kernel, open_ir, open_program
 from qgpu.runtime.progress import progress
+from qgpu.runtime.prove_command import prove_command
 from qgpu.runtime.results import (
     argument_lines,
     fault_diagnostic,
@@ -123,6 +124,7 @@ def main() -> None:
 main.add_command(bench_command)
 main.add_command(conformance_command)
 main.add_command(coverage_command)
+main.add_command(prove_command)
 
 
 @main.command("objdump")

@@ -1,1 +1,1 @@
-"""The prover: from a checkpoint's tensors alone, that every number which the stock layers compute is exact."""
+"""The prover: that every number which a checkpoint's layers compute is exact, from its tensors."""

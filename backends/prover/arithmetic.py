@@ -1,7 +1,7 @@
 """What a head gives back for a row of its memory, computed as the stock layer computes it.
 
-Source: transformers, models/qwen3_5/modeling_qwen3_5.py: l2norm of keys and queries, the query's scale, the gated
-RMSNorm and out_proj, in the order and the dtypes in which decode and chunked prefill compute them.
+Source: transformers, models/qwen3_5/modeling_qwen3_5.py: l2norm of keys and queries, the query's scale, the
+gated RMSNorm and out_proj, in the order and the dtypes in which decode and chunked prefill compute them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Bounds of a sum over its cone of bits, by splitting cases.
 
-Intervals are too coarse where terms exclude each other: a sum of conjunctions of which one holds looks as large
-as their number. Here a sum of functions of linear forms is bounded by branch and bound: a case is split where a
-function changes or at a variable, linear bounds, exclusions and implications are propagated, and a case is
+Intervals are too coarse where terms exclude each other: a sum of conjunctions of which one holds looks as
+large as their number. Here a sum of functions of linear forms is bounded by branch and bound: a case is split
+where a function changes or at a channel; linear bounds, exclusions and implications are propagated; a case is
 left as soon as it cannot exceed what another has reached. Out of nodes, the bound found so far (still a bound)
 is returned.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-NODES = 600
+NODES = 120
 """Cases after which a bound is returned as it is."""
 
 
@@ -58,6 +58,7 @@ class Cone:
         self.terms = [([index[int(p)] for p in t.places], t.weights.tolist(), t) for t in terms]
         self.count = count[self.places].tolist()
         self.excludes = _lists(excludes[np.ix_(self.places, self.places)])
+        self.nested: dict[tuple[int, int], tuple[int, list[tuple[int, int]]]] = {}
         within = implies[np.ix_(self.places, self.places)]
         self.implies, self.implied = _lists(within), _lists(within.T)
 
@@ -90,8 +91,33 @@ class Cone:
             else:
                 low += weight * case.high[place]
                 high += weight * case.low[place]
-        first, last = case.spans.get(term, (low, high))
-        return max(low, first), min(high, last)
+        for other, (first, last) in case.spans.items():
+            if other == term:
+                low, high = max(low, first), min(high, last)
+                continue
+            factor, rest = self._within(term, other)
+            if factor:
+                below, above = _ends(case, rest)
+                ends = factor * first, factor * last
+                low, high = max(low, min(ends) + below), min(high, max(ends) + above)
+            factor, rest = self._within(other, term)
+            if factor > 0:
+                below, above = _ends(case, rest)
+                low, high = max(low, -((above - first) // factor)), min(high, (last - below) // factor)
+        return low, high
+
+    def _within(self, term: int, other: int) -> tuple[int, list[tuple[int, int]]]:
+        """f and the rest where a term's v is f times another's v plus the rest; (0, []) where it is not."""
+        found = self.nested.get((term, other))
+        if found is None:
+            own = dict(zip(*self.terms[term][:2], strict=True))
+            inner = dict(zip(*self.terms[other][:2], strict=True))
+            ratios = {own.get(place, 0) / weight for place, weight in inner.items()}
+            factor = next(iter(ratios)) if len(ratios) == 1 else 0
+            rest = [(p, w) for p, w in own.items() if p not in inner]
+            found = (int(factor), rest) if factor == int(factor) else (0, [])
+            self.nested[term, other] = found
+        return found
 
     def _bound(self, case: _Case, sign: int) -> tuple[float, list[tuple[int, ...]]]:
         """The bound of a case, and the groups of terms that are not decided in it.
@@ -101,24 +127,29 @@ class Cone:
         total, groups = 0.0, defaultdict(list)
         for term, (places, weights, data) in enumerate(self.terms):
             low, high = self._range(case, term)
+            if low > high:
+                return -np.inf, []
             part = data.table[low - data.first : high - data.first + 1]
             if part[0] == part[-1] and (part == part[0]).all():
                 total += sign * part[0]
                 continue
             free = [(p, w) for p, w in zip(places, weights, strict=True) if case.low[p] != case.high[p]]
-            groups[tuple(free), len(part), term if term in case.spans else -1].append((term, sign * part))
-        opened = []
+            settled = [(p, w) for p, w in zip(places, weights, strict=True) if case.low[p] == case.high[p]]
+            fixed = sum(w * case.low[p] for p, w in settled)
+            groups[tuple(free), len(part), low - fixed].append((term, sign * part))
+        opened: list[tuple[float, tuple[int, ...]]] = []
         for members in groups.values():
             joint = members[0][1]
             for _, part in members[1:]:
                 joint = joint + part
             total += joint.max()
             if joint.min() != joint.max():
-                opened.append(tuple(term for term, _ in members))
-        return total, opened
+                opened.append((joint.max(), tuple(term for term, _ in members)))
+        opened.sort(key=lambda group: -group[0])
+        return total, [terms for _, terms in opened]
 
     def _split(self, case: _Case, opened: list[tuple[int, ...]], sign: int) -> list[_Case]:
-        """Two cases, the likelier to be large last: at a channel that most terms read, or where one changes."""
+        """Two cases, the likelier to be large last: at a channel of most terms, or where a term changes."""
         uses = Counter(
             place
             for terms in opened
@@ -127,7 +158,7 @@ class Cone:
             if case.low[place] != case.high[place]
         )
         place, often = uses.most_common(1)[0]
-        if often > 2 and 2 * often > sum(map(len, opened)):
+        if often > 2 and 4 * often > sum(map(len, opened)):
             middle = (case.low[place] + case.high[place]) // 2
             spans = ((case.low[place], middle), (middle + 1, case.high[place]))
             made = [self._with_channel(case, place, *span) for span in spans]
@@ -199,6 +230,13 @@ class Cone:
             if raised or lowered:
                 return self._tighten(case, term, first, last)
         return True
+
+
+def _ends(case: _Case, terms: list[tuple[int, int]]) -> tuple[int, int]:
+    """Bounds of a linear form."""
+    low = sum(w * (case.low[p] if w > 0 else case.high[p]) for p, w in terms)
+    high = sum(w * (case.high[p] if w > 0 else case.low[p]) for p, w in terms)
+    return low, high
 
 
 def _lists(matrix: np.ndarray) -> list[list[int]]:

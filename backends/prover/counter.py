@@ -45,7 +45,9 @@ def counts(layer: _Layer, head: _Head) -> bool:
     found = cases(layer.stream, np.flatnonzero(table.weights[row]))
     if found is None:
         return False
-    logits = table.base[row] + table.step[row] * (found @ table.weights[row][np.flatnonzero(table.weights[row])])
+    logits = table.base[row] + table.step[row] * (
+        found @ table.weights[row][np.flatnonzero(table.weights[row])]
+    )
     return bool(((logits > KEEPS) & (logits < WRITES)).any())
 
 
@@ -64,7 +66,8 @@ def count_tokens(layer: _Layer, extended: _Extended, head: _Head, columns: np.nd
     constants = np.where(rows.low[head.value] == rows.high[head.value], rows.base[head.value], 0.0)
     keys = [rows.base[s.start] for s in (head.key, head.query)]
     plain = all(
-        rows.low[s.start] == rows.high[s.start] and not layer.tensors["in_proj_qkv"][s.start + 1 : s.stop].any()
+        rows.low[s.start] == rows.high[s.start]
+        and not layer.tensors["in_proj_qkv"][s.start + 1 : s.stop].any()
         for s in (head.key, head.query)
     )
     if not plain or min(keys) < 4 or unit_key(keys[0], 1, layer.dtype) != 1 or not constants.any():
@@ -78,14 +81,16 @@ def count_tokens(layer: _Layer, extended: _Extended, head: _Head, columns: np.nd
 
 
 def _events(layer: _Layer, head: _Head, column: int) -> set[tuple[float, float]] | None:
-    """All pairs of a strength's logit and a value written that a token can bring, but those that write nothing."""
+    """All pairs of a strength's logit and a value that a token can bring, but those that write nothing."""
     strength, value = layer.rows["b"], layer.rows["qkv"]
     row = head.value.start + column
     places = np.flatnonzero((strength.weights[head.index] != 0) | (value.weights[row] != 0))
     found = cases(layer.stream, places)
     if found is None or layer.taps[row] or layer.taps[head.key.start]:
         return None
-    logits = strength.base[head.index] + strength.step[head.index] * (found @ strength.weights[head.index, places])
+    logits = strength.base[head.index] + strength.step[head.index] * (
+        found @ strength.weights[head.index, places]
+    )
     written = value.base[row] + value.step[row] * (found @ value.weights[row, places])
     return {(float(b), float(v)) for b, v in zip(logits, written, strict=True) if b > KEEPS}
 
@@ -105,13 +110,17 @@ def _simulate(
     gate = head.gate.start + column
     z, weight = layer.rows["z"], layer.tensors["out_proj"][channel, gate]
     if len(steps) != 1 or not sets or z.low[gate] != z.high[gate] or z.base[gate] < 32:
-        layer.fail(tensor, head.value.start + column, f"a counter with {len(steps)} steps and {len(sets)} values")
+        layer.fail(
+            tensor, head.value.start + column, f"a counter with {len(steps)} steps and {len(sets)} values"
+        )
         return
     ((logit, value),) = steps
     beta = F(rounded(F(1) / (F(1) + np.exp(F(-logit))), layer.dtype))
     unit = _unit(layer, channel)
     nominal = _read(layer, constants, F(beta * F(value)), column, gate)[0] * weight
-    starts = [round(float(np.mean(_read(layer, constants, F(s), column, gate)) * weight / unit)) for s in sets]
+    starts = [
+        round(float(np.mean(_read(layer, constants, F(s), column, gate)) * weight / unit)) for s in sets
+    ]
     limit = max(starts) + 1
     worst = 0.0
     for start, state in zip(starts, sets, strict=True):
@@ -121,10 +130,12 @@ def _simulate(
             worst = max(worst, *(abs(r - number) for r in read))
             held = F(held + beta * F(F(value) - held))
     if worst >= 0.5 or abs(nominal / unit - 1) > 0.25:
-        layer.fail(tensor, head.value.start + column, f"a count up to {limit} is off by {worst:.2g} of a step")
+        layer.fail(
+            tensor, head.value.start + column, f"a count up to {limit} is off by {worst:.2g} of a step"
+        )
         return
     layer.conditions.append(
-        f"{layer.prefix} head {head.index}: a count of 0 to {limit}; the error is at most {worst:.2g} of a step"
+        f"{layer.prefix} head {head.index}: counts 0 to {limit}, the error is at most {worst:.2g} of a step"
     )
     extended.count(channel, unit, limit, worst)
 

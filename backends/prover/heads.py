@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +12,9 @@ from qgpu.backends.prover.arithmetic import read_column, unit_key
 from qgpu.backends.prover.cone import Term
 from qgpu.backends.prover.counter import count_tokens, counts
 from qgpu.backends.prover.neurons import activation
-from qgpu.backends.prover.projection import Fail, Rows, project
+from qgpu.backends.prover.projection import Fail, project
 from qgpu.backends.prover.stream import Stream, low_bit
-from qgpu.backends.prover.writes import Write, Writes, close, necessary
+from qgpu.backends.prover.writes import Write, Writes, necessary
 
 WRITES, KEEPS = 20.0, -104.0
 """sigmoid is exactly 1 from WRITES on and exactly 0 up to KEEPS."""
@@ -59,10 +60,16 @@ def run_heads(
     dtype: str,
     fail: Fail,
     report: dict,
+    exclusive: Sequence[tuple[list[int], list[int]]] = (),
 ) -> Stream:
-    """Prove a half layer and return the stream after it."""
+    """Prove a half layer and return the stream after it.
+
+    Args:
+        exclusive: conditions: of the bits that these heads read into the first channels, and the values of
+            the second, at most one is above its lowest.
+    """
     layer = _Layer(stream, seen, tensors, shape, prefix, dtype, fail)
-    result = layer.run()
+    result = layer.run(exclusive)
     report["heads"] = layer.kinds
     report["read_error"] = layer.error
     report["conditions"] = layer.conditions
@@ -86,7 +93,9 @@ class _Layer:
         self.error = 0.0
         self.conditions: list[str] = []
         names = ("qkv", "z", "b")
-        self.rows = {n: project(seen, tensors[f"in_proj_{n}"], self.name(f"in_proj_{n}"), fail) for n in names}
+        self.rows = {
+            n: project(seen, tensors[f"in_proj_{n}"], self.name(f"in_proj_{n}"), fail) for n in names
+        }
         self.taps = self._taps()
         self.literals: dict[tuple[str, int], tuple[np.ndarray, np.ndarray]] = {}
         self.reads: list[tuple[_Head, int, list[tuple[int, float]]]] = []
@@ -94,7 +103,7 @@ class _Layer:
     def name(self, part: str) -> str:
         return f"{self.prefix}.{part}.weight"
 
-    def run(self) -> Stream:
+    def run(self, exclusive: Sequence[tuple[list[int], list[int]]]) -> Stream:
         shape, out = self.shape, self.tensors["out_proj"]
         self._decays()
         keys, values = shape.heads * shape.key_dim, shape.head_dim
@@ -112,11 +121,13 @@ class _Layer:
             if len(columns):
                 pending.append((head, columns))
             elif (self.tensors["in_proj_qkv"][head.value] != 0).any():
-                self.fail(self.name("in_proj_qkv"), head.value.start, f"head {index} holds what nothing reads")
+                self.fail(
+                    self.name("in_proj_qkv"), head.value.start, f"head {index} holds what nothing reads"
+                )
         extended = _Extended(self.stream)
         for head, columns in pending:
             self._memory(extended, head, columns)
-        return extended.applied(self)
+        return extended.applied(self, exclusive)
 
     def _decays(self) -> None:
         for head in np.flatnonzero(self.tensors["A_log"] > NO_DECAY):
@@ -145,7 +156,7 @@ class _Layer:
         table, found = self.rows[which], []
         tensor = self.name(f"in_proj_{which}")
         for row in rows:
-            if table.most[row] <= -128 or table.low[row] == table.high[row] and table.base[row] == 0:
+            if table.most[row] <= -128 or (table.low[row] == table.high[row] and table.base[row] == 0):
                 continue
             span = table.high[row] - table.low[row]
             if span >= 1 << 14:
@@ -205,7 +216,9 @@ class _Layer:
         values = table.base[row] + table.step[row] * np.arange(table.low[row], table.high[row] + 1)
         strange = values[(values > KEEPS) & (values < WRITES)]
         if len(strange):
-            self.fail(name, row, f"the write strength's logit can be {strange[0]:g}: neither <= -104 nor >= 20")
+            self.fail(
+                name, row, f"the write strength's logit can be {strange[0]:g}: neither <= -104 nor >= 20"
+            )
         return not len(strange)
 
     def _constants(self, head: _Head) -> np.ndarray | None:
@@ -240,7 +253,9 @@ class _Layer:
         literals = [self.literal("qkv", row) for row in queries]
         needs = np.logical_and.reduce([n for n, _ in literals])
         lacks = np.logical_and.reduce([k for _, k in literals])
-        chosen = [int(c) for c in columns if head.value.start + int(c) in live and head.gate.start + int(c) in gates]
+        chosen = [
+            int(c) for c in columns if head.value.start + int(c) in live and head.gate.start + int(c) in gates
+        ]
         places = extended.bits(self, head, chosen, needs, lacks)
         norm = self.tensors["norm"]
         sizes: dict[float, float] = {}
@@ -253,7 +268,9 @@ class _Layer:
             _, ways = sizes[norm[column]]
             for channel in np.flatnonzero(out[:, head.gate.start + column]):
                 weight = out[channel, head.gate.start + column]
-                extended.read(self, int(channel), places[column], head.gate.start + column, weight * np.array(ways))
+                extended.read(
+                    self, int(channel), places[column], head.gate.start + column, weight * np.array(ways)
+                )
 
     def _limited(self, which: str, rows: list[int]) -> list[int]:
         table, tensor = self.rows[which], self.name(f"in_proj_{which}")
@@ -315,7 +332,7 @@ class _Extended:
         table = unit * np.arange(limit + 1, dtype=np.float64)
         self.counters.append((channel, Term(place, np.array([1]), 0, table), error * unit / limit))
 
-    def applied(self, layer: _Layer) -> Stream:
+    def applied(self, layer: _Layer, exclusive: Sequence[tuple[list[int], list[int]]]) -> Stream:
         old, hidden = self.stream, self.hidden
         extra = len(self.needs)
         size = hidden + extra
@@ -329,6 +346,7 @@ class _Extended:
             excludes[hidden:, hidden:] = across | across.T
             for places, apart, _ in self.groups:
                 excludes[np.ix_(places, places)] |= apart
+        self._restrict(excludes, exclusive)
         wide = Stream(
             np.concatenate([old.low, np.zeros(extra)]),
             np.concatenate([old.unit, np.ones(extra)]),
@@ -355,6 +373,14 @@ class _Extended:
             after.implies[:hidden, :hidden],
         )
 
+    def _restrict(self, excludes: np.ndarray, exclusive: Sequence[tuple[list[int], list[int]]]) -> None:
+        """Note which bits exclude each other by the conditions."""
+        for new, old in exclusive:
+            bits = sorted({bit for channel, bit, _, _ in self.pending if channel in new})
+            excludes[np.ix_(bits, [*bits, *old])] = True
+            excludes[np.ix_(old, bits)] = True
+            excludes[bits, bits] = False
+
     def _round(self, layer: _Layer, writes: Writes, after: Stream, errors: np.ndarray) -> None:
         """Check that the addition to the residual stream rounds what is read to what is meant."""
         digits = 24 if layer.dtype == "float32" else 8
@@ -365,16 +391,15 @@ class _Extended:
             if low <= 0:
                 if error:
                     layer.fail(
-                        layer.name("out_proj"), channel, f"an error of {error:.3g} on a channel without an offset"
+                        layer.name("out_proj"),
+                        channel,
+                        f"an error of {error:.3g} on a channel without an offset",
                     )
                 continue
             half = 2.0 ** (np.floor(np.log2(low)) - digits)
-            if error >= half or np.floor(np.log2(low)) != np.floor(np.log2(high)) and error:
-                layer.fail(
-                    layer.name("out_proj"),
-                    channel,
-                    f"an error of {error:.3g} is not rounded off in {low:g}..{high:g}, where half a unit is {half:.3g}",
-                )
+            if error >= half or (np.floor(np.log2(low)) != np.floor(np.log2(high)) and error):
+                reason = f"an error of {error:.3g} in {low:g}..{high:g} is not below half a unit, {half:.3g}"
+                layer.fail(layer.name("out_proj"), channel, reason)
 
 
 def _gated(layer: _Layer, wide: Stream, channel: int, bit: int, gate: int, size: float, number: int) -> Write:

@@ -82,7 +82,12 @@ def _values(
 
 
 def _add_group(
-    writes: Writes, gates: Rows, members: list[int], values: dict[int, np.ndarray], down: np.ndarray, number: int
+    writes: Writes,
+    gates: Rows,
+    members: list[int],
+    values: dict[int, np.ndarray],
+    down: np.ndarray,
+    number: int,
 ) -> None:
     row = members[0]
     places = np.flatnonzero(gates.weights[row])
@@ -110,7 +115,9 @@ def _check_down(
         low[row], high[row], grid[row] = found.min(), found.max(), low_bit(found).min()
     size = np.maximum(np.abs(low), np.abs(high))
     with np.errstate(invalid="ignore"):
-        units = np.where((down != 0) & (size > 0), low_bit(down) * np.where(np.isinf(grid), 1e300, grid), np.inf)
+        units = np.where(
+            (down != 0) & (size > 0), low_bit(down) * np.where(np.isinf(grid), 1e300, grid), np.inf
+        )
     unit = units.min(axis=1)
     partial = largest_partial(down, low, high) / np.where(np.isinf(unit), 1, unit)
     report["down_partial"] = float(partial.max(initial=0))

@@ -20,8 +20,8 @@ PREFIX = 2.0**-9
 def normalised(stream: Stream, weight: np.ndarray, dtype: str, name: str, fail: Fail, report: dict) -> Stream:
     """The stream after RMSNorm with a weight [hidden].
 
-    The squares of the constants have sums that float32 holds exactly in any order; those of all other channels
-    together are below half a unit in the last place of the smallest of these sums, so rounding drops them.
+    The squares of the constants have sums that float32 holds exactly in any order; those of all other
+    channels together are below half a unit in the last place of the smallest, so rounding drops them.
     """
     constants = (np.abs(stream.low) >= LARGE) & (stream.count == 0)
     squares = stream.low[constants] ** 2
@@ -39,9 +39,11 @@ def normalised(stream: Stream, weight: np.ndarray, dtype: str, name: str, fail: 
         fail(name, None, f"the root mean square {root:g} is not a power of two")
     report["constants"], report["data_squares"], report["absorbed_below"] = int(constants.sum()), data, half
     factor = (1.0 + weight) / root
-    power = np.where(factor != 0, 2.0 ** np.rint(np.log2(np.abs(np.where(factor, factor, 1)))), 0) * np.sign(factor)
+    power = np.where(factor != 0, 2.0 ** np.rint(np.log2(np.abs(np.where(factor, factor, 1)))), 0) * np.sign(
+        factor
+    )
     off = np.abs(factor - power) > (0 if dtype == "float32" else PREFIX / 2) * np.abs(power)
-    for channel in np.flatnonzero(off & ((stream.magnitude > 0))):
+    for channel in np.flatnonzero(off & (stream.magnitude > 0)):
         fail(name, int(channel), f"the factor {factor[channel]:g} is not a power of two")
     if dtype == "bfloat16":
         for channel in np.flatnonzero((stream.magnitude > 256 * stream.grid) & ~constants):

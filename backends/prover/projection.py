@@ -98,4 +98,6 @@ def project(stream: Stream, weight: np.ndarray, name: str, fail: Fail) -> Rows:
     for row in np.flatnonzero(partial > INTEGERS):
         fail(name, int(row), f"partial sums reach {partial[row]:g} times {unit[row]:g}: more than 2^24")
     safe = np.where(partial <= INTEGERS, 1, 0)
-    return Rows(stream, base, step, integers, (low * safe).astype(np.int64), (high * safe).astype(np.int64), partial)
+    return Rows(
+        stream, base, step, integers, (low * safe).astype(np.int64), (high * safe).astype(np.int64), partial
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,20 @@ from qgpu.backends.prover.checkpoint import Checkpoint
 from qgpu.backends.prover.heads import Shape, run_heads
 from qgpu.backends.prover.neurons import run_neurons
 from qgpu.backends.prover.norm import normalised
+from qgpu.backends.prover.program import Condition
 from qgpu.backends.prover.projection import project
 from qgpu.backends.prover.stream import Stream, embedded
 
 FORMAT_VERSION = 1
 """Version of the certificate."""
+
+
+NOT_SHOWN = (
+    "that the largest logit is alone: logits are exact integers, but which can be equal is not looked at",
+    "that the numbers are the right ones: an exact weight may be a wrong one",
+    "the code of the stock layer, its kernels' IEEE arithmetic, and the chunked form of the delta rule",
+)
+"""What a certificate says nothing about."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +48,17 @@ class Certificate:
 
     Attributes:
         sha256: of model.safetensors.
+        conditions: what was taken for granted: of these bits of a program row at most one is 1.
         layers: bounds by half layer.
+        not_shown: what the proof does not cover.
         failures: what is not proved; the proof holds if there is nothing here.
     """
 
     sha256: str
     dtype: str
+    conditions: list[str]
     layers: list[dict[str, Any]] = field(default_factory=list)
+    not_shown: list[str] = field(default_factory=lambda: list(NOT_SHOWN))
     failures: list[Failure] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
@@ -53,21 +66,30 @@ class Certificate:
         return {"version": FORMAT_VERSION, "proved": not self.failures, **asdict(self)}
 
 
-def prove(directory: str | Path, watch: Callable[[int], None] | None = None) -> Certificate:
+def prove(
+    directory: str | Path,
+    conditions: Sequence[Condition] = (),
+    watch: Callable[[int], None] | None = None,
+) -> Certificate:
     """Prove a checkpoint, and report what cannot be.
+
+    Args:
+        conditions: what is taken for granted of what programs write, see `program`; the certificate says so.
+        watch: called with each layer before it is proved.
 
     Raises:
         ProofError: there is no checkpoint of the kind.
     """
     checkpoint = Checkpoint(directory)
-    return _Proof(checkpoint).run(watch or (lambda layer: None))
+    return _Proof(checkpoint, conditions).run(watch or (lambda layer: None))
 
 
 class _Proof:
-    def __init__(self, checkpoint: Checkpoint) -> None:
+    def __init__(self, checkpoint: Checkpoint, conditions: Sequence[Condition]) -> None:
+        self.conditions = conditions
         self.checkpoint, self.config = checkpoint, checkpoint.config
         self.dtype = checkpoint.dtype
-        self.certificate = Certificate(checkpoint.sha256, checkpoint.dtype)
+        self.certificate = Certificate(checkpoint.sha256, checkpoint.dtype, [c.name for c in conditions])
         self._seen: set[tuple[str, int | None]] = set()
 
     def fail(self, tensor: str, row: int | None, reason: str) -> None:
@@ -99,6 +121,7 @@ class _Proof:
                 self.dtype,
                 self.fail,
                 report,
+                [found for c in self.conditions if (found := c.at(2 * layer))[0]],
             )
         seen = self._norm(stream, f"{prefix}.post_attention_layernorm", report)
         mlp = {n: self.checkpoint[f"{prefix}.mlp.{n}.weight"] for n in ("gate_proj", "up_proj", "down_proj")}

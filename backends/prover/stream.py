@@ -1,4 +1,4 @@
-"""The abstract residual stream: what each channel can hold, and which channels exclude or imply each other."""
+"""The abstract residual stream: what each channel can hold, and which exclude or imply each other."""
 
 from __future__ import annotations
 

@@ -86,7 +86,11 @@ class Writes:
             largest = max(abs(low[channel]), abs(old.low[channel] + top))
             limit = 2.0**24 if dtype == "float32" else 256.0
             if largest > limit * grid:
-                fail(name, channel, f"the channel reaches {largest:g} in steps of {grid:g}: not exact in {dtype}")
+                fail(
+                    name,
+                    channel,
+                    f"the channel reaches {largest:g} in steps of {grid:g}: not exact in {dtype}",
+                )
                 count[channel] = min(count[channel], 1 << 20)
         stream = Stream(low, unit, count, old.excludes.copy(), old.implies.copy())
         self._relate(stream)
@@ -94,7 +98,7 @@ class Writes:
 
     def _relate(self, stream: Stream) -> None:
         """Renew what is known of the channels that are written."""
-        old, hidden = self.stream, len(stream.low)
+        hidden = len(stream.low)
         changed = np.array(sorted(self.by_channel), dtype=np.int64)
         if not len(changed):
             return
@@ -128,7 +132,7 @@ class Writes:
         else:
             zeroed = self.by_channel[channel]
         kept, own = [], [w for w in zeroed if _reads_only(w.term, channel)]
-        if len(own) > 1 or own and (_with_identity(own[0].term, channel, old).table != 0).any():
+        if len(own) > 1 or (own and (_with_identity(own[0].term, channel, old).table != 0).any()):
             return None
         for write in zeroed:
             if write in own:
