@@ -1,0 +1,68 @@
+"""docs/cli.md: its forms of arguments are taken, its fields are those of the object, its statuses come about."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from launches import HERE
+from qgpu.runtime.arguments import DTYPES
+from qgpu.runtime.cli import main
+from qgpu.runtime.structures import parse_given
+
+DOCUMENT = (Path(__file__).parent.parent / "docs" / "cli.md").read_text(encoding="utf-8")
+DOT = ("--grid", "1", "--block", "3", "--arg", "i32[]:1,2,3", "--arg", "i32[]:4,5,6", "--arg", "i32[1]")
+
+
+def first_cells(heading: str) -> list[str]:
+    """The first cells of a section's table, without quotes."""
+    section = DOCUMENT.split(f"## {heading}\n")[1].split("\n## ")[0]
+    return [cell.strip("`") for cell in re.findall(r"^\| (\S[^|]*?) \|", section, re.MULTILINE)[1:]]
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner(catch_exceptions=False).invoke(main, ["run", str(HERE / "dot.cu"), *arguments])
+    return result.exit_code, result.stdout
+
+
+def test_forms_of_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("values.npy", np.arange(3, dtype=np.int64))
+    forms = first_cells("Arguments of a launch")
+    assert len(forms) == 5
+    for form in forms:
+        parse_given(form)
+    assert all(f"`{name}`" in DOCUMENT for name in DTYPES)
+
+
+def test_fields_of_the_object() -> None:
+    status, text = run(*DOT, "--arg", "i32:3", "--backend", "reference", "--json")
+    assert status == 0
+    assert set(json.loads(text)) == set(first_cells("Results"))
+    _, text = run(*DOT, "--arg", "i32:4", "--backend", "reference", "--json")
+    (told,) = re.findall(r"\| `fault` \|(.*)", DOCUMENT)
+    assert set(json.loads(text)["fault"]) == set(re.findall(r"`(\w+)`", told))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        ((*DOT, "--arg", "i32:3", "--backend", "vector"), 0),
+        ((*DOT, "--arg", "i32:4", "--backend", "vector"), 1),
+        ((*DOT, "--backend", "vector"), 1),
+        ((*DOT, "--arg", "i32:x", "--backend", "vector"), 2),
+        ((*DOT, "--arg", "i32:3", "--backend", "gpu"), 2),
+    ],
+)
+def test_statuses(arguments: tuple[str, ...], status: int) -> None:
+    assert run(*arguments)[0] == status
+    assert str(status) in first_cells("Exit status")
+
+
+def test_the_commands_are_there() -> None:
+    told = set(re.findall(r"^\| `qgpu (\w+)", DOCUMENT, re.MULTILINE))
+    assert told <= set(main.commands)
+    assert {"run", "objdump", "coverage", "bench"} <= told
