@@ -1,4 +1,4 @@
-"""docs/cli.md: its forms of arguments are taken, its fields are those of the object, its statuses come about."""
+"""docs/cli.md: forms of arguments, fields of the object, exit statuses and commands are as it says."""
 
 import json
 import re
@@ -14,6 +14,10 @@ from qgpu.runtime.cli import main
 from qgpu.runtime.structures import parse_given
 
 DOCUMENT = (Path(__file__).parent.parent / "docs" / "cli.md").read_text(encoding="utf-8")
+FAULT = (
+    *("--grid", "1", "--block", "3", "--arg", "i32[]:1,2", "--arg", "i32[]:4,5,6", "--arg", "i32[1]"),
+    *("--arg", "i32:3"),
+)
 DOT = ("--grid", "1", "--block", "3", "--arg", "i32[]:1,2,3", "--arg", "i32[]:4,5,6", "--arg", "i32[1]")
 
 
@@ -42,7 +46,7 @@ def test_fields_of_the_object() -> None:
     status, text = run(*DOT, "--arg", "i32:3", "--backend", "reference", "--json")
     assert status == 0
     assert set(json.loads(text)) == set(first_cells("Results"))
-    _, text = run(*DOT, "--arg", "i32:4", "--backend", "reference", "--json")
+    _, text = run(*FAULT, "--backend", "reference", "--json")
     (told,) = re.findall(r"\| `fault` \|(.*)", DOCUMENT)
     assert set(json.loads(text)["fault"]) == set(re.findall(r"`(\w+)`", told))
 
@@ -51,7 +55,7 @@ def test_fields_of_the_object() -> None:
     ("arguments", "status"),
     [
         ((*DOT, "--arg", "i32:3", "--backend", "vector"), 0),
-        ((*DOT, "--arg", "i32:4", "--backend", "vector"), 1),
+        ((*FAULT, "--backend", "vector"), 1),
         ((*DOT, "--backend", "vector"), 1),
         ((*DOT, "--arg", "i32:x", "--backend", "vector"), 2),
         ((*DOT, "--arg", "i32:3", "--backend", "gpu"), 2),

@@ -19,7 +19,7 @@ _INTEGERS = "write it with integers, for example in fixed point"
 
 @contextmanager
 def at_the_source(ptx: Source, cuda: Source | None) -> Iterator[None]:
-    """Move errors about PTX to the lines of the CUDA source behind it, if there is one; one for each place."""
+    """Move errors about PTX to the lines of the CUDA source behind it, if there is one, once for each."""
     try:
         yield
     except DiagnosticError as error:
@@ -47,7 +47,7 @@ def _moved(found: Diagnostic, ptx: Source, cuda: Source) -> Diagnostic:
 
 
 def _call(place: Diagnostic, line: int, ptx: Source, cuda: Source) -> Diagnostic:
-    """A place in a header of the compiler's is the place in the source from where it was inlined, if known."""
+    """For a place in a header of the compiler's, the place in the source from where it was inlined."""
     inlined = place.source_line is None or str(HEADERS) in str(place.file)
     if place.file == cuda.name or not inlined:
         return place
