@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from qgpu.backends.machine.description import BUILTIN, MachineDescription
 from qgpu.backends.machine.host import Launch, LaunchError, build_launch
 from qgpu.backends.machine.program import Kernel
-from qgpu.ir import Function
+from qgpu.ir import Function, Module
 from qgpu.ir.interpreter import Fault, interpret
 from qgpu.runtime.conformance.case import Case, CaseLaunch, first_difference
 from qgpu.runtime.engine import Engine, EngineError
@@ -20,7 +20,6 @@ from qgpu.runtime.vector import run_vector
 from qgpu.toolchain.compile import (
     CompileOptions,
     build_ir,
-    compile_to_ir,
     generate_program,
     passes_for,
     run_passes,
@@ -98,15 +97,17 @@ def cell_of(results: Sequence[Result]) -> Cell:
 def run_case(case: Case, executors: Sequence[Executor]) -> dict[str, Cell]:
     """The cells of a case, by the names of the executors."""
     try:
-        (function,) = build_ir(Source(case.file, case.text), case.language, _options(case)).functions
+        (function,) = _module(case).functions
     except DiagnosticError as error:
         return {one.name: Cell(REFUSED, 0, len(case.launches), _reason(error)) for one in executors}
-    codes = _Codes(function)
+    codes = _Codes(case, function)
     return {one.name: _cell(case, one, codes) for one in executors}
 
 
-def _options(case: Case) -> CompileOptions:
-    return CompileOptions(cuda=CudaOptions(architecture=case.architecture), kernels=(case.kernel,))
+def _module(case: Case) -> Module:
+    """The case's IR before any pass."""
+    options = CompileOptions(cuda=CudaOptions(architecture=case.architecture), kernels=(case.kernel,))
+    return build_ir(Source(case.file, case.text), case.language, options)
 
 
 def _reason(error: DiagnosticError) -> str:
@@ -116,9 +117,9 @@ def _reason(error: DiagnosticError) -> str:
 class _Codes:
     """The machine code of a kernel for each machine, and what its launches come to, each made once."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, case: Case, function: Function) -> None:
         self.function = function
-        self._text = str(function)
+        self._case = case
         self._made: dict[str, Kernel | Result] = {}
         self._outcomes: dict[tuple[str, CaseLaunch], Outcome] = {}
 
@@ -146,13 +147,13 @@ class _Codes:
     def _generate(self, machine: MachineDescription) -> Kernel | Result:
         """Code generation changes the module it is given: each machine gets its own."""
         options = CompileOptions()
-        module = compile_to_ir(self._text, "<ir>", "ir", options)
         try:
+            module = _module(self._case)
             run_passes(module, options, passes_for(machine))
         except DiagnosticError as error:
             return REFUSED, _reason(error)
         try:
-            (kernel,) = generate_program(module, machine, Source("<ir>", self._text)).kernels
+            (kernel,) = generate_program(module, machine, Source(self._case.file, self._case.text)).kernels
         except DiagnosticError as error:
             return TOO_LARGE, _reason(error)
         return kernel
