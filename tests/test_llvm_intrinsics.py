@@ -157,6 +157,24 @@ ROWS: dict[str, tuple[str, str]] = {
         call("barrier0.popc", A),
         "__syncthreads_count(a)",
     ),
+    **{
+        f"atomic {name}": (
+            "store i32 %b, ptr %p\n  "
+            + call(f"atomic.{name}.gen.i.{scope}.i32.p0", "ptr %p", C).replace("%r", "%old")
+            + "\n  %new = load i32, ptr %p\n  %r = add i32 %old, %new",
+            f"atomic_{name}(b, c)",
+        )
+        for name, scope in (
+            *((name, "cta") for name in ("add", "min", "max", "exch")),
+            *((name, "sys") for name in ("inc", "dec", "and", "or", "xor")),
+        )
+    },
+    "atomic cas": (
+        "store i32 %b, ptr %p\n  "
+        + call("atomic.cas.gen.i.cta.i32.p0", "ptr %p", B, C).replace("%r", "%old")
+        + "\n  %new = load i32, ptr %p\n  %r = add i32 %old, %new",
+        "b + c",
+    ),
     "memory fences": (f"call void @{_NVVM}membar.gl()\n  %r = add i32 %a, 1", "a + 1"),
     "warp barrier": (f"call void @{_NVVM}bar.warp.sync(i32 -1)\n  %r = add i32 %a, 2", "a + 2"),
     "clock": (
@@ -243,6 +261,22 @@ def statement(expression: str) -> str:
 
 
 _PRELUDE = """
+#define MODIFIER(name, function, type) \\
+  __device__ unsigned atomic_##name(unsigned b, unsigned c) { \\
+    __shared__ unsigned v[32]; \\
+    v[threadIdx.x] = b; \\
+    unsigned old = (unsigned)function((type *)&v[threadIdx.x], (type)c); \\
+    return old + v[threadIdx.x]; \\
+  }
+MODIFIER(add, atomicAdd, unsigned)
+MODIFIER(min, atomicMin, int)
+MODIFIER(max, atomicMax, int)
+MODIFIER(exch, atomicExch, unsigned)
+MODIFIER(inc, atomicInc, unsigned)
+MODIFIER(dec, atomicDec, unsigned)
+MODIFIER(and, atomicAnd, unsigned)
+MODIFIER(or, atomicOr, unsigned)
+MODIFIER(xor, atomicXor, unsigned)
 __device__ unsigned match_all(unsigned v) { int p; return __match_all_sync(0xffffffff, v, &p); }
 """
 

@@ -86,6 +86,12 @@ CASES = {
         "unsupported instruction 'load': numbers of 24 bits in memory",
         "use 8, 16, 32 or 64 bits",
     ),
+    "vector of bits in memory": Case(
+        "  %w = load <8 x i1>, ptr %p ; here",
+        "load",
+        "unsupported instruction 'load': vectors of i1 in memory",
+        "extend the elements to bytes",
+    ),
     "pointer in a buffer": Case(
         "  %q = load ptr, ptr %p ; here\n  store i32 1, ptr %q",
         "load",

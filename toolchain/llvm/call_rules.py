@@ -24,10 +24,19 @@ _LIBRARY = "link it into the module (llvm-link), or write it with integers in th
 def intrinsic_rule(name: str) -> Rule | None:
     """The rule of an intrinsic, whose name ends with the types that it is used for."""
     if name.startswith(_NVVM):
-        return nvvm_rules.RULES.get(name.removeprefix(_NVVM))
+        own = name.removeprefix(_NVVM)
+        return nvvm_rules.RULES.get(own) or nvvm_rules.RULES.get(_without_types(own))
     parts = name.removeprefix(_LLVM).split(".")
     prefixes = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
     return next((_GENERAL[prefix] for prefix in prefixes if prefix in _GENERAL), None)
+
+
+def _without_types(name: str) -> str:
+    """A name without the types of a number and a pointer at its end, as `.i32.p0`."""
+    base, _, pointer = name.rpartition(".")
+    base, _, number = base.rpartition(".")
+    types = pointer[:1] == "p" and pointer[1:].isdecimal() and number[:1] == "i" and number[1:].isdecimal()
+    return base if types else name
 
 
 class Calls:

@@ -96,7 +96,7 @@ def _load(x: Emitter, i: ast.Instruction) -> Item:
 def load(x: Emitter, pointer: Value, type_: ast.Type, volatile: bool = False) -> Item:
     """What lies at a pointer, member by member."""
     if x.layout.is_aggregate(type_):
-        members = x.layout.members(type_)
+        members = _members(x, type_)
         return tuple(load(x, x.displaced(pointer, offset), member, volatile) for offset, member in members)
     if x.is_pointer(type_):
         loaded = x.builder.load(pointer, ptr(GENERIC), volatile=volatile)
@@ -114,7 +114,7 @@ def _store(x: Emitter, i: ast.Instruction) -> Item:
 def store(x: Emitter, pointer: Value, item: Item, type_: ast.Type, volatile: bool = False) -> None:
     """Write a value, member by member."""
     if isinstance(item, tuple):
-        for (offset, member), value in zip(x.layout.members(type_), item, strict=True):
+        for (offset, member), value in zip(_members(x, type_), item, strict=True):
             store(x, x.displaced(pointer, offset), value, member, volatile)
     elif x.is_pointer(type_):
         stored = x.builder.store(pointer, x.as_generic(item), volatile=volatile)
@@ -124,6 +124,15 @@ def store(x: Emitter, pointer: Value, item: Item, type_: ast.Type, volatile: boo
     else:
         memory = _memory_type(x, type_)
         x.builder.store(pointer, x.resized(item, memory), memory, volatile)
+
+
+def _members(x: Emitter, type_: ast.Type) -> list[tuple[int, ast.Type]]:
+    """The members of what lies in memory, of which each begins at a byte."""
+    resolved = x.layout.resolved(type_)
+    numbers = isinstance(resolved, ast.Array) and resolved.vector and not x.is_pointer(resolved.element)
+    if numbers and x.width(resolved.element) % 8:
+        raise x.unsupported(f"vectors of {resolved.element} in memory", "extend the elements to bytes")
+    return x.layout.members(resolved)
 
 
 def _memory_type(x: Emitter, type_: ast.Type) -> IntType:

@@ -116,6 +116,18 @@ def _exit(x: Emitter, i: ast.Instruction) -> Item:
     return ()
 
 
+# ----------------------------------------------------------- atomic operations
+
+
+def _atomic(kind: str) -> Rule:
+    """An atomic operation for the threads of a block or of the system, which is one for all threads."""
+    return lambda x, i: x.builder.atomicrmw(kind, x.pointer(i.operands[0]), x.number(1))
+
+
+def _compare_and_swap(x: Emitter, i: ast.Instruction) -> Item:
+    return x.builder.emit("cmpxchg", x.pointer(i.operands[0]), x.number(1), x.number(2))
+
+
 # ------------------------------------------------------------------- exchanges
 
 
@@ -322,6 +334,18 @@ _REDUCTIONS = {
     "or": "or",
     "xor": "xor",
 }
+_ATOMICS = {
+    "add": "add",
+    "min": "min_s",
+    "max": "max_s",
+    "exch": "xchg",
+    "inc": "inc",
+    "dec": "dec",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+}
+_SCOPES = ("cta", "sys")
 _SIGNS = {"s": True, "u": False}
 _SYNC = ("barrier.cta.sync.aligned", "barrier.cta.sync")
 _NOTHING = (
@@ -350,6 +374,8 @@ RULES: dict[str, Rule] = {
     "barrier0": _wait,
     **dict.fromkeys(_NOTHING, _nothing),
     "exit": _exit,
+    **{f"atomic.{name}.gen.i.{scope}": _atomic(kind) for name, kind in _ATOMICS.items() for scope in _SCOPES},
+    **{f"atomic.cas.gen.i.{scope}": _compare_and_swap for scope in _SCOPES},
     **{f"vote.{kind}.sync": _vote(kind) for kind in ("all", "any", "uni", "ballot")},
     "activemask": lambda x, i: active_mask(x),
     **{f"match.any.sync.i{width}": _match_any for width in (32, 64)},
@@ -373,7 +399,7 @@ RULES: dict[str, Rule] = {
     **{f"isspacep.{space}": _is_in(space) for space in ("global", "shared", "local", "const")},
     "ptr.param.to.gen": _same_pointer,
 }
-"""By the name after `llvm.nvvm.`."""
+"""By the name after `llvm.nvvm.`, of atomic operations without the types."""
 
 ASSEMBLY: dict[str, Callable[[Emitter], Value]] = {
     "activemask.b32 $0;": active_mask,

@@ -284,7 +284,7 @@ class TreeBuilder(Transformer):
             return ast.Typed(ast.Void(), ast.Undefined())
         return ast.Typed(children[0], children[-1], _all(children, ast.Attribute))
 
-    def bundle(self, children: Sequence[Any]) -> None:
+    def bundles(self, children: Sequence[Any]) -> None:
         return None
 
     def branch(self, children: Sequence[Any]) -> ast.Instruction:
