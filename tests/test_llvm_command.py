@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -91,6 +93,25 @@ def test_one_kernel_of_several_is_chosen() -> None:
 
     module = compile_to_ir(kernels, "k.ll", "ll", CompileOptions(kernels=("two",)))
     assert [function.name for function in module.functions] == ["_Z3twoPi"]
+
+
+BREAKING = """target triple = "nvptx64-nvidia-cuda"
+define void @k(ptr %p) {
+  ret void
+}
+!nvvm.annotations = !{!0}
+!0 = !{ptr @k, !"kernel"}
+"""
+
+
+def test_an_assertion_of_llvm_is_an_error_of_the_file(tmp_path: Path) -> None:
+    """LLVM ends its process at such annotations, where it was built with assertions; and takes them else."""
+    (tmp_path / "k.ll").write_text(BREAKING)
+    command = [sys.executable, "-c", "from qgpu.toolchain.driver import main; main()", "k.ll", "--emit=ir"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode in (0, 1)
+    assert result.stderr == "" or result.stderr.startswith("k.ll: error: ")
+    assert "Assertion" not in result.stderr
 
 
 # ------------------------------------------------------------------------ places

@@ -10,6 +10,7 @@ from functools import cache
 from itertools import pairwise
 
 from qgpu.toolchain.diagnostics import DiagnosticError, Source, failure, note
+from qgpu.toolchain.llvm.guard import guarded
 
 BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 """How bitcode begins (LLVM Bitcode File Format): the magic number, or that of its wrapper."""
@@ -32,7 +33,8 @@ def _llvm():
 def disassemble(data: bytes, name: str) -> Source:
     """Bitcode as text; raises DiagnosticError where it is none."""
     try:
-        module = _llvm().parse_bitcode(data)
+        with guarded(name):
+            module = _llvm().parse_bitcode(data)
     except RuntimeError as error:
         raise failure(f"not LLVM bitcode: {_first_line(error)}", file=name) from None
     return Source(f"<LLVM IR of {name}>", str(module))
@@ -43,6 +45,11 @@ def normal_form(source: Source) -> str:
 
     Raises DiagnosticError where it is no LLVM IR, or breaks its rules, or is for another target.
     """
+    with guarded(source.name):
+        return _linked_form(source)
+
+
+def _linked_form(source: Source) -> str:
     linked = None
     for text, offset in _modules(source.text):
         module = _parsed(source, text, offset)
