@@ -75,7 +75,7 @@ def test_cases_pass_on_executors_without_a_checkpoint(cases: list[Case]) -> None
     of_memory = next(case for case in cases if case.row == "atom")
     of_warps = next(case for case in cases if case.row == "shfl")
     of_numbers = next(case for case in cases if case.row == "brev")
-    in_parts = next(case for case in cases if case.group == "instructions" and "bar.warp" in case.text)
+    in_parts = next(case for case in cases if "cp.async.ca.shared.global" in case.text)
     for case in (*chosen, of_memory, of_warps, of_numbers, in_parts):
         cells = run_case(case, FAST)
         assert {name: cell.state for name, cell in cells.items()} == {one.name: PASS for one in FAST}
