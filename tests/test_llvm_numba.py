@@ -12,13 +12,21 @@ from qgpu.backends.machine.description import LARGE
 from qgpu.backends.machine.host import build_launch
 from qgpu.backends.reference.vector import run_blocks
 from qgpu.ir.interpreter import interpret
-from qgpu.toolchain.compile import compile_source, compile_to_ir
+from qgpu.toolchain.compile import CompileOptions, compile_source, compile_to_ir
+from qgpu.toolchain.cuda.names import kernel_name
 
 
 def wanted(case: Case) -> list[bytes]:
     args = copy.deepcopy(case.args)
     case.oracle(*args)
     return [arg.tobytes() for arg in args if isinstance(arg, np.ndarray)]
+
+
+def test_a_kernel_is_chosen_by_the_name_it_has_in_python() -> None:
+    (case,) = [case for case in CASES if case.name == "gcd"]
+    options = CompileOptions(kernels=("gcd",))
+    module = compile_to_ir(llvm_ir(case.kernel, case.args), "k.ll", "ll", options)
+    assert [kernel_name(function.name).own for function in module.functions] == ["gcd"]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -15,6 +15,7 @@ _LENGTH = re.compile(r"(\d+)")
 _SUFFIX = re.compile(r"(?<=\d)(?:u|l|ul|ll|ull)\b", re.IGNORECASE)
 _CAST = re.compile(r"\((?:unsigned |signed )?(?:char|short|int|long|long long|bool)\)(?=-?\d)")
 _MANGLED = re.compile(r"\b_Z\w+")
+_TAG = re.compile(r"\[abi:\w+\]")
 _BOOLEAN = re.compile(r"\(bool\)([01])")
 
 
@@ -73,8 +74,8 @@ def _parsed(mangled: str) -> KernelName:
 
 
 def _without_types(text: str) -> str:
-    """A demangled function without its result's type and its parameters."""
-    text = text.replace("(anonymous namespace)::", "")
+    """A demangled function without its result's type, its parameters, and tags, by which numba numbers it."""
+    text = _TAG.sub("", text.replace("(anonymous namespace)::", ""))
     depth, start, end = 0, 0, len(text)
     for index, character in enumerate(text):
         if character == "(" and depth == 0:
