@@ -79,7 +79,7 @@ def compile(
         machine: what to compile for: a built-in name, a description's file, or a description.
         backend: `engine`, `weights`, `reference`, `verify` (the model checks the reference's tokens in
             chunks), or `vector`, which runs all lanes at once, without tokens.
-        language: of a text: `cu`, `ptx` or `ir`.
+        language: of a text: `cu`, `ptx`, `ll` or `ir`.
         engine_options: `model`, `dtype`, `device`, as in `make_engine`; `chunk` for `verify`.
 
     Raises:

@@ -215,7 +215,7 @@ def run_command(
     cuda: CudaOptions,
     cuda_compiler: str,
 ) -> None:
-    """Run a kernel of FILE: a .qbin, or a .cu, .ptx or .ir source, which is compiled first.
+    """Run a kernel of FILE: a .qbin, or a .cu, .ptx, .ll, .bc or .ir source, compiled first.
 
     stdout has the arguments after the launch, in order, one line each.
     """
