@@ -95,7 +95,8 @@ def test_it_runs_launches_on_the_stock_model(
     command = [sys.executable, "-c", RUN_EACH, str(SCRIPT), str(checkpoint(SMALL, "float32"))]
     done = subprocess.run([*command, "dot.json", "bad.json"], capture_output=True, text=True, env=one_thread)
     assert done.returncode == 0, done.stderr
-    wanted = [f"param_{i} = {array.tolist()}" for i, array in enumerate(dot.expect())]
+    names = ("a", "b", "out")
+    wanted = [f"{name} = {array.tolist()}" for name, array in zip(names, dot.expect(), strict=True)]
     assert done.stdout.splitlines() == [*wanted, "fault: out-of-bounds"]
 
 

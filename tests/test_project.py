@@ -56,10 +56,17 @@ def test_every_folder_with_modules_is_a_package(layer: str) -> None:
 
 
 def test_every_data_file_of_a_package_is_installed_with_it() -> None:
-    patterns = [*PYPROJECT["tool"]["setuptools"]["package-data"]["*"], "*.py"]
-    files = [path for path in tracked_files() if path.relative_to(ROOT).parts[0] in LAYERS]
+    data = PYPROJECT["tool"]["setuptools"]["package-data"]
+    files = [path.relative_to(ROOT) for path in tracked_files() if path.relative_to(ROOT).parts[0] in LAYERS]
     assert files
-    assert [path for path in files if not any(fnmatch(path.name, pattern) for pattern in patterns)] == []
+    left = [path for path in files if not any(fnmatch(path.name, it) for it in [*data["*"], "*.py"])]
+    assert [path for path in left if not any(_lies_in(path, *item) for item in data.items())] == []
+
+
+def _lies_in(path: Path, package: str, patterns: list[str]) -> bool:
+    """Whether a file is among the data of a package that is named in full."""
+    folder = Path(*package.split(".")[1:])
+    return path.is_relative_to(folder) and str(path.relative_to(folder).parent / "*") in patterns
 
 
 # Imports.
