@@ -1,10 +1,10 @@
 """Bounds of a sum over its cone of bits, by splitting cases.
 
 Intervals are too coarse where terms exclude each other: a sum of conjunctions of which one holds looks as
-large as their number. Here a sum of functions of linear forms is bounded by branch and bound: a case is split
-where a function changes or at a channel; linear bounds, exclusions and implications are propagated; a case is
-left as soon as it cannot exceed what another has reached. Out of nodes, the bound found so far (still a bound)
-is returned.
+large as their number. Here a sum of functions of linear forms is bounded by branch and bound: a case is
+split where a function changes or at a channel; linear bounds, exclusions and implications are propagated; a
+case is left as soon as it cannot exceed what another has reached. Out of nodes, the bound found so far (still
+a bound) is returned.
 """
 
 from __future__ import annotations

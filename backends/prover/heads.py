@@ -70,8 +70,8 @@ def run_heads(
     """
     layer = _Layer(stream, seen, tensors, shape, prefix, dtype, fail)
     result = layer.run(exclusive)
-    report["heads"] = layer.kinds
-    report["read_error"] = layer.error
+    report["heads"] = dict(layer.kinds)
+    report["read_error"] = float(layer.error)
     report["conditions"] = layer.conditions
     return result
 

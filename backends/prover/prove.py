@@ -51,7 +51,8 @@ class Certificate:
         conditions: what was taken for granted: of these bits of a program row at most one is 1.
         layers: bounds by half layer.
         not_shown: what the proof does not cover.
-        failures: what is not proved; the proof holds if there is nothing here.
+        failures: what is not proved.
+        complete: every layer and the head were looked at.
     """
 
     sha256: str
@@ -60,28 +61,36 @@ class Certificate:
     layers: list[dict[str, Any]] = field(default_factory=list)
     not_shown: list[str] = field(default_factory=lambda: list(NOT_SHOWN))
     failures: list[Failure] = field(default_factory=list)
+    complete: bool = False
+
+    @property
+    def proved(self) -> bool:
+        """Whether the proof holds for the whole checkpoint."""
+        return self.complete and not self.failures
 
     def to_json(self) -> dict[str, Any]:
         """The content of a certificate file."""
-        return {"version": FORMAT_VERSION, "proved": not self.failures, **asdict(self)}
+        return {"version": FORMAT_VERSION, "proved": self.proved, **asdict(self)}
 
 
 def prove(
     directory: str | Path,
     conditions: Sequence[Condition] = (),
     watch: Callable[[int], None] | None = None,
+    layers: int | None = None,
 ) -> Certificate:
     """Prove a checkpoint, and report what cannot be.
 
     Args:
         conditions: what is taken for granted of what programs write, see `program`; the certificate says so.
         watch: called with each layer before it is proved.
+        layers: prove so many layers alone; the certificate then says that it is not complete.
 
     Raises:
         ProofError: there is no checkpoint of the kind.
     """
     checkpoint = Checkpoint(directory)
-    return _Proof(checkpoint, conditions).run(watch or (lambda layer: None))
+    return _Proof(checkpoint, conditions).run(watch or (lambda layer: None), layers)
 
 
 class _Proof:
@@ -97,12 +106,15 @@ class _Proof:
             self._seen.add((tensor, row))
             self.certificate.failures.append(Failure(tensor, row, reason))
 
-    def run(self, watch: Callable[[int], None]) -> Certificate:
+    def run(self, watch: Callable[[int], None], layers: int | None) -> Certificate:
         stream = embedded(self.checkpoint["model.embed_tokens.weight"])
-        for layer, kind in enumerate(self.config["layer_types"]):
+        for layer, kind in enumerate(self.config["layer_types"][:layers]):
             watch(layer)
             stream = self._layer(stream, layer, kind)
+        if layers is not None:
+            return self.certificate
         self._readout(stream)
+        self.certificate.complete = True
         return self.certificate
 
     def _layer(self, stream: Stream, layer: int, kind: str) -> Stream:
