@@ -129,9 +129,9 @@ def store(x: Emitter, pointer: Value, item: Item, type_: ast.Type, volatile: boo
 def _members(x: Emitter, type_: ast.Type) -> list[tuple[int, ast.Type]]:
     """The members of what lies in memory, of which each begins at a byte."""
     resolved = x.layout.resolved(type_)
-    numbers = isinstance(resolved, ast.Array) and resolved.vector and not x.is_pointer(resolved.element)
-    if numbers and x.width(resolved.element) % 8:
-        raise x.unsupported(f"vectors of {resolved.element} in memory", "extend the elements to bytes")
+    element = resolved.element if isinstance(resolved, ast.Array) and resolved.vector else None
+    if element is not None and not x.is_pointer(element) and x.width(element) % 8:
+        raise x.unsupported(f"vectors of {element} in memory", "extend the elements to bytes")
     return x.layout.members(resolved)
 
 
