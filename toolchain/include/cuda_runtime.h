@@ -9,7 +9,6 @@
 #include <qgpu_clang.h>
 #endif
 
-typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;
 typedef unsigned long ulong;
