@@ -57,7 +57,7 @@ def test_results_alone_are_on_stdout(qbin: str) -> None:
     result = vecadd(qbin)
     assert result.status == 0
     assert result.out == "a = [1, 2, 3]\nb = [4, 5, 5000]\nc = [5, 7, 5003]\nn = 3\n"
-    assert "25 generated" in result.err
+    assert "24 generated" in result.err
 
 
 def test_json(qbin: str) -> None:
@@ -69,7 +69,7 @@ def test_json(qbin: str) -> None:
     assert outcome == {
         "args": [[1, 2, 3], [4, 5, 5000], [5, 7, 5003], 3],
         "prompt_tokens": len(launch.prompt),
-        "generated_tokens": 25,
+        "generated_tokens": 24,
         "compiled_layers": None,
         "layer_passes": None,
         "checked": None,
@@ -82,10 +82,10 @@ def test_trace_goes_to_stderr(qbin: str) -> None:
     result = vecadd(qbin, "--trace")
     assert result.out.startswith("a = ")
     lines = result.err.splitlines()
-    assert len(lines) == 26
-    assert lines[16].split() == (
+    assert len(lines) == 25
+    assert lines[15].split() == (
         [
-            "17",
+            "16",
             "<last:1>",
             "block",
             "3,",
@@ -101,7 +101,7 @@ def test_trace_goes_to_stderr(qbin: str) -> None:
             "k.cu:4",
         ]
     )
-    assert lines[24].split()[:2] == ["25", "<exit>"]
+    assert lines[23].split()[:2] == ["24", "<exit>"]
 
 
 def test_the_mangled_name_and_npy_files(qbin: str) -> None:
@@ -156,10 +156,10 @@ def slow_engine(monkeypatch: pytest.MonkeyPatch) -> type[SlowEngine]:
 def test_check_passes(qbin: str, slow_engine: type[SlowEngine]) -> None:
     result = vecadd(qbin, "--backend", "engine", "--check")
     assert result.status == 0
-    assert "25 generated x 13 layers = 325 layer passes" in result.err
+    assert "24 generated x 13 layers = 312 layer passes" in result.err
     assert result.err.endswith("every token equal to the reference\n")
     outcome = json.loads(vecadd(qbin, "--backend", "engine", "--check", "--json").out)
-    assert (outcome["checked"], outcome["compiled_layers"], outcome["layer_passes"]) == (True, 13, 325)
+    assert (outcome["checked"], outcome["compiled_layers"], outcome["layer_passes"]) == (True, 13, 312)
 
 
 def test_check_names_the_first_difference(
@@ -169,8 +169,8 @@ def test_check_names_the_first_difference(
     result = vecadd(qbin, "--backend", "engine", "--check", "--json")
     assert (result.status, result.out) == (1, "")
     assert result.err.startswith(
-        "qgpu: error: generated token 5 is <last:2> (result), the reference's is <last:1>: "
-        "block 1, warp 0, lane 0, part 0\n"
+        "qgpu: error: generated token 5 is <last:2051> (result), the reference's is <last:2050>: "
+        "block 1, warp 0, lane 1, part 0\n"
     )
 
 
