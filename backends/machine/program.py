@@ -37,10 +37,10 @@ class Preload:
     Attributes:
         name: `tid.x`, `tid.y`, `tid.z`, `laneid`, `warpid`, `frame` (one value a thread), or `ntid.x`,
             `nctaid.y`, `-nctaid.x` (negated, as a count up to zero), `shared`, `local`, `memory`
-            (descriptors), `zero`, `limit.s0:3` (parameter 3, signed, clamped to
-            what an index may be; `limit.u1:3` would be unsigned, and one more), `room.x.s0:3` (that less the
-            threads of a thread block along x), `outside.x.s0:3,y.s0:4` (1 where one of these is negative), one
-            value a launch. `frame` is where the thread's local memory begins, in words.
+            (descriptors), `zero`, `limit.s0:3` (parameter 3, signed, clamped to what an index may be;
+            `limit.u1:3` would be unsigned, and one more), `room.x.s0:3` (that less the threads of a thread
+            block along x), `outside.x.s0:3,y.s0:4` (1 where one of these is negative), one value a launch.
+            `frame` is where the thread's local memory begins, in words.
         block: for a value a thread: the program block through which the host sends it, one value a lane.
         uniform: for a value a launch: the uniform register that holds it.
     """
