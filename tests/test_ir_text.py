@@ -79,6 +79,8 @@ entry:
   %pair = pack %48, %49 : i64
   %top = high %pair : i32
   printf %top, %46 {format: "\\u000007%d: %lld\\n"}
+  %low = shf %48, %49, %n : i32
+  %inverse = rcp %low : i32
   barrier
   arrive {id: 1, count: 64}
   barrier {id: 1, count: 64}
