@@ -60,11 +60,12 @@ def arithmetic_unit(made: list[tuple[Block, int, int, int, int]]) -> Circuit:
     bits = {name: bus(name, [getattr(block, name) for block in blocks], 1) for name in FLAGS}
     bits["op"] = bus("op", [1 << list(OPS).index(block.op) for block in blocks], len(OPS))
     bits["lut"] = bus("lut", [block.lut for block in blocks], 8)
-    words = {name: bus(name, [case[i] for case in made], 32) for i, name in enumerate("xyz", 1)}
+    words = {name: bus(name, [given[i] for _, *given in made], 32) for i, name in enumerate("xyz")}
     unused: dict[str, Any] = {field.name: [] for field in dataclass_fields(Operands)}
     unread: dict[str, Any] = {field.name: [] for field in dataclass_fields(Address)}
-    address = Address(**unread | {"byte": bus("byte", [case[4] for case in made], 2)})
-    result = compute_result(circuit, Fields(bits), Operands(**unused | words), address)
+    unused |= words
+    unread["byte"] = bus("byte", [case[4] for case in made], 2)
+    result = compute_result(circuit, Fields(bits), Operands(**unused), Address(**unread))
     circuit.readout.logits = {k: bit.form() for k, bit in enumerate(result)}
     return circuit
 
@@ -73,7 +74,7 @@ def stock_model(layout: Layout, dtype: str) -> Any:
     import torch
     from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
 
-    content = model_config(layout, SMALL, dtype) | {
+    content: dict[str, Any] = model_config(layout, SMALL, dtype) | {
         "linear_num_key_heads": SHAPE.heads,
         "linear_num_value_heads": SHAPE.heads,
         "hidden_size": SHAPE.hidden,

@@ -45,7 +45,8 @@ def test_each_operation_has_a_circuit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("machine", "seeds", "blocks"), [(SMALL, range(2), 40), (SEED, range(3, 4), 30), (DEFAULT, range(25, 26), 10)]
+    ("machine", "seeds", "blocks"),
+    [(SMALL, range(2), 40), (SEED, range(3, 4), 30), (DEFAULT, range(25, 26), 10)],
 )
 def test_circuits_equal_the_reference(machine: MachineDescription, seeds: range, blocks: int) -> None:
     circuit = build_processor(machine)

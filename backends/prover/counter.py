@@ -70,7 +70,7 @@ def count_tokens(layer: _Layer, extended: _Extended, head: _Head, columns: np.nd
         and not layer.tensors["in_proj_qkv"][s.start + 1 : s.stop].any()
         for s in (head.key, head.query)
     )
-    if not plain or min(keys) < 4 or unit_key(keys[0], 1, layer.dtype) != 1 or not constants.any():
+    if not plain or min(keys) < 4 or unit_key(float(keys[0]), 1, layer.dtype) != 1 or not constants.any():
         layer.fail(tensor, head.key.start, "a counter without one constant key, query and constant column")
         return
     events = _events(layer, head, column)

@@ -258,14 +258,13 @@ class _Layer:
         ]
         places = extended.bits(self, head, chosen, needs, lacks)
         norm = self.tensors["norm"]
-        sizes: dict[float, float] = {}
+        sizes: dict[float, list[float]] = {}
         for column in chosen:
             if norm[column] not in sizes:
-                ways = read_column(
+                sizes[norm[column]] = read_column(
                     self.dtype, shape.key_dim, constants, BIT, BIT, 1, [1.0], BIT, norm[column], shape.eps
                 )[1.0]
-                sizes[norm[column]] = float(np.float64(ways[0])), ways
-            _, ways = sizes[norm[column]]
+            ways = sizes[norm[column]]
             for channel in np.flatnonzero(out[:, head.gate.start + column]):
                 weight = out[channel, head.gate.start + column]
                 extended.read(

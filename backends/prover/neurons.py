@@ -94,7 +94,7 @@ def _add_group(
     weights, first = gates.weights[row, places].astype(np.int64), int(gates.low[row])
     used = np.flatnonzero((down[:, members] != 0).any(axis=1))
     stacked = np.array([values[m] for m in members])
-    tables = down[np.ix_(used, members)] @ stacked
+    tables = down[np.ix_(used, np.array(members))] @ stacked
     known: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
     for channel, table in zip(used.tolist(), tables, strict=True):
         on = np.flatnonzero(table)
