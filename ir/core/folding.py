@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.opcodes import Shape
 from qgpu.ir.core.types import IntType, Type
-from qgpu.ir.core.values import Constant
+from qgpu.ir.core.values import Constant, Value
 
 
 def width_of(type_: Type) -> int:
@@ -39,3 +39,12 @@ def fold(instruction: Instruction) -> Constant | None:
         return None
     result = evaluate(instruction, [constant.value for constant in constants])
     return None if result is None else Constant(instruction.type, result)
+
+
+def folded(instruction: Instruction) -> Value:
+    """An instruction that nothing uses yet, or the constant that it computes, which takes its place."""
+    constant = fold(instruction)
+    if constant is None:
+        return instruction
+    instruction.erase()
+    return constant

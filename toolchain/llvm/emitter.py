@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from qgpu.ir import I32, Builder, Constant, Function, IntType, PtrType, Type, Value, integer, ptr
-from qgpu.ir.core.folding import fold
+from qgpu.ir.core.folding import folded
 from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.types import INTEGER_WIDTHS
 from qgpu.toolchain.diagnostics import DiagnosticError
@@ -228,12 +228,7 @@ class Emitter:
 
     def operation(self, opcode: str, *operands: Value, attrs: dict[str, Any] | None = None) -> Value:
         """The result of a pure operation; a constant where all its operands are."""
-        instruction = self.builder.emit(opcode, *operands, attrs=attrs)
-        folded = fold(instruction)
-        if folded is None:
-            return instruction
-        instruction.erase()
-        return folded
+        return folded(self.builder.emit(opcode, *operands, attrs=attrs))
 
     def compare(self, predicate: str, a: Value, b: Value) -> Value:
         return self.operation("icmp", a, b, attrs={"pred": predicate})

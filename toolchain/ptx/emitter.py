@@ -25,7 +25,7 @@ from qgpu.ir import (
     integer,
     ptr,
 )
-from qgpu.ir.core.folding import fold
+from qgpu.ir.core.folding import folded
 from qgpu.toolchain.diagnostics import DiagnosticError
 from qgpu.toolchain.ptx import ast
 from qgpu.toolchain.ptx.cfg import Site
@@ -315,12 +315,7 @@ class Emitter:
 
     def operation(self, opcode: str, *operands: Value, attrs: dict[str, Any] | None = None) -> Value:
         """The result of a pure operation; a constant where all its operands are."""
-        instruction = self.builder.emit(opcode, *operands, attrs=attrs)
-        folded = fold(instruction)
-        if folded is None:
-            return instruction
-        instruction.erase()
-        return folded
+        return folded(self.builder.emit(opcode, *operands, attrs=attrs))
 
     def compare(self, predicate: str, a: Value, b: Value) -> Value:
         """An `icmp`; a constant where both operands are."""
