@@ -1,6 +1,7 @@
 """Diagnostics: clang's form, to the character."""
 
 import io
+import pickle
 
 import pytest
 
@@ -95,3 +96,9 @@ def test_reporting_lets_other_errors_through() -> None:
 def test_a_diagnostic_error_holds_an_error() -> None:
     with pytest.raises(ValueError, match="at least one error"):
         DiagnosticError(Diagnostic(severity="warning", message="m"))
+
+
+def test_a_diagnostic_error_crosses_processes() -> None:
+    error = DiagnosticError(Diagnostic(message="wrong"), Diagnostic(message="unused", severity="warning"))
+    copy = pickle.loads(pickle.dumps(error))
+    assert copy.diagnostics == error.diagnostics and str(copy) == str(error)

@@ -4,6 +4,8 @@ A stage that refuses its input raises `DiagnosticError`; a command line wraps it
 which prints what was raised to stderr and ends with exit status 1.
 """
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -31,7 +33,7 @@ class Diagnostic:
     line: int = 0
     column: int = 0
     source_line: str | None = None
-    notes: tuple["Diagnostic", ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
     length: int = 1
 
 
@@ -43,6 +45,10 @@ class DiagnosticError(Exception):
             raise ValueError("a DiagnosticError needs at least one error")
         super().__init__(render(diagnostics))
         self.diagnostics = diagnostics
+
+    def __reduce__(self) -> tuple[type[DiagnosticError], tuple[Diagnostic, ...]]:
+        """Pickles as its diagnostics, so that a process can hand it to another."""
+        return type(self), self.diagnostics
 
 
 def note(message: str) -> Diagnostic:

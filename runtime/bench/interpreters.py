@@ -1,22 +1,25 @@
 """How fast kernels are interpreted: the IR interpreter and numba's CUDA simulator, on the same launches.
 
 Each runs a launch once to warm up, then both in turn; the times are medians. Both results are held against
-numpy's. The simulator is chosen by an environment variable before numba is imported.
+numpy's. An environment variable chooses the simulator before numba is imported, and the engine needs numba
+without it: so the measurement has a process of its own.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qgpu.runtime.bench.isolate import isolated
 from qgpu.runtime.bench.report import Section, Table, count
 from qgpu.toolchain.compile import compile_to_ir
 from qgpu.toolchain.diagnostics import failure
@@ -106,28 +109,26 @@ def interpreters_section(comparisons: list[Comparison]) -> Section:
     )
 
 
-def compare_interpreters(repeats: int = 3) -> list[Comparison]:
-    """Measure every workload, `repeats` times after one warm-up each.
+def compare_interpreters(
+    names: Sequence[str] = tuple(w.name for w in WORKLOADS), repeats: int = 3
+) -> list[Comparison]:
+    """Measure the workloads of these names, `repeats` times after one warm-up each, in a fresh process.
 
     Raises:
         DiagnosticError: numba is missing, or a result is wrong.
     """
-    kernels = _simulated_kernels()
-    return [_compare(workload, kernels, repeats) for workload in WORKLOADS]
-
-
-def _simulated_kernels() -> ModuleType:
-    os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
-    try:
-        numba = importlib.import_module("numba")
-    except ImportError:
+    if importlib.util.find_spec("numba") is None:
         raise failure(
             "numba is missing, whose CUDA simulator the interpreter is compared with",
             "install it with: pip install numba",
-        ) from None
-    if not numba.config.ENABLE_CUDASIM:
-        raise failure("numba was imported before, without its CUDA simulator")
-    return importlib.import_module("qgpu.runtime.bench.simulated")
+        )
+    return isolated(_compare_all, tuple(names), repeats)
+
+
+def _compare_all(names: tuple[str, ...], repeats: int) -> list[Comparison]:
+    os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
+    kernels = importlib.import_module("qgpu.runtime.bench.simulated")
+    return [_compare(workload, kernels, repeats) for workload in WORKLOADS if workload.name in names]
 
 
 def _compare(workload: Workload, kernels: ModuleType, repeats: int) -> Comparison:
