@@ -1,8 +1,8 @@
 """A machine merged into a Qwen3.5 checkpoint, driven so that text and launches do not meet.
 
-A launch runs the compiled layers alone, on a cache of its own; text runs Qwen's own layers alone, at their own
-width, so that every bit of it is the base's. docs/merge.md says what the stock model does with both in one
-sequence.
+A launch runs the compiled layers alone, on a cache of its own; text runs Qwen's own layers alone, at their
+own width, so that every bit of it is the base's. docs/merge.md says what the stock model does with both in
+one sequence.
 """
 
 from __future__ import annotations

@@ -38,6 +38,7 @@ def test_readers_come_after_all_writers(layout: Layout) -> None:
 
 def test_layers_hold_what_they_are_given(layout: Layout) -> None:
     plan = layout.schedule
+    assert plan.attention_layer is not None
     assert plan.heads[plan.attention_layer] == []
     assert max(map(len, plan.heads)) <= layout.shape.heads
     assert max(map(len, plan.neurons)) <= layout.intermediate <= layout.shape.intermediate

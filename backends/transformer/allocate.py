@@ -8,6 +8,7 @@ reads. That neuron may run in the slot of the last reader (both read before eith
 from __future__ import annotations
 
 import heapq
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from qgpu.backends.transformer.circuit import Channel, Circuit
@@ -87,7 +88,9 @@ def live_ranges(circuit: Circuit, schedule: Schedule) -> dict[Channel, LiveRange
     return {channel: LiveRange(first[channel], last[channel]) for channel in first if channel in last}
 
 
-def allocate(circuit: Circuit, schedule: Schedule, reserved: int, places: int) -> Allocation:
+def allocate(
+    circuit: Circuit, schedule: Schedule, reserved: int, places: int, alone: Collection[Channel] = ()
+) -> Allocation:
     """Give each channel a place; fresh places are used before any is reused, since reuse costs a neuron.
 
     Args:
@@ -95,6 +98,7 @@ def allocate(circuit: Circuit, schedule: Schedule, reserved: int, places: int) -
         schedule: its schedule.
         reserved: places of the residual stream that hold constants.
         places: size of the residual stream.
+        alone: channels that share their places with none; they have the first ones.
 
     Raises:
         AllocationError: the channels alive at once do not fit.
@@ -105,7 +109,11 @@ def allocate(circuit: Circuit, schedule: Schedule, reserved: int, places: int) -
     place: dict[Channel, int] = {}
     erasures: list[Erasure] = []
     fresh: set[Channel] = set()
-    for channel in sorted(ranges, key=lambda c: (ranges[c].first, ranges[c].last)):
+    for channel in filter(set(alone).__contains__, ranges):
+        place[channel] = reserved + len(fresh)
+        fresh.add(channel)
+    sharing = [channel for channel in ranges if channel not in fresh]
+    for channel in sorted(sharing, key=lambda c: (ranges[c].first, ranges[c].last)):
         live = ranges[channel]
         if len(fresh) < available:
             place[channel] = reserved + len(fresh)

@@ -58,7 +58,8 @@ def model_config(layout: Layout, machine: MachineDescription, dtype: str) -> dic
     """Return the content of config.json, a `Qwen3_5TextConfig`."""
     shape: ModelShape = machine.model
     kinds = ["linear_attention"] * layout.layers
-    kinds[layout.schedule.attention_layer] = "full_attention"
+    if layout.schedule.attention_layer is not None:
+        kinds[layout.schedule.attention_layer] = "full_attention"
     return {
         "architectures": ["Qwen3_5ForCausalLM"],
         "model_type": "qwen3_5_text",

@@ -90,7 +90,7 @@ def _erasing_layer(allocation: Allocation, layer: int) -> list[Erasure]:
 
 def tensors(layout: Layout, dtype: str) -> Iterator[tuple[str, np.ndarray]]:
     """Yield the named tensors, as float32, of the model that runs in `dtype`."""
-    emitter = _Emitter(layout, dtype)
+    emitter = Emitter(layout, dtype)
     yield "model.embed_tokens.weight", emitter.embedding()
     for layer in range(layout.layers):
         prefix = f"model.layers.{layer}"
@@ -103,7 +103,13 @@ def tensors(layout: Layout, dtype: str) -> Iterator[tuple[str, np.ndarray]]:
     yield "lm_head.weight", emitter.head()
 
 
-class _Emitter:
+class Emitter:
+    """Makes the tensors of a layout one by one, for a model that runs in `dtype`; all are float32.
+
+    The methods are named for what they make: `heads` and `neurons` of a layer by their names in it, the
+    `norm` of every layer, the `embedding` and the `head`.
+    """
+
     def __init__(self, layout: Layout, dtype: str) -> None:
         self.layout = layout
         self.dtype = dtype

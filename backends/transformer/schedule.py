@@ -30,7 +30,7 @@ class Schedule:
 
     Attributes:
         layers: number of layers.
-        attention_layer: the layer whose mixer is full attention (it holds no heads).
+        attention_layer: the layer whose mixer is full attention (it holds no heads); None: no layer is.
         heads: heads of each layer.
         neurons: neurons of each layer.
         slot_of: the slot of each node.
@@ -38,7 +38,7 @@ class Schedule:
     """
 
     layers: int
-    attention_layer: int
+    attention_layer: int | None
     heads: list[list[Head | CounterHead]]
     neurons: list[list[Neuron]]
     slot_of: dict[Node, int]
@@ -75,9 +75,11 @@ def outputs_of(node: Node) -> list[Channel]:
     return list(dict.fromkeys(channel for column in node.columns for channel, _ in column.outputs))
 
 
-def schedule(circuit: Circuit, shape: ModelShape) -> Schedule:
+def schedule(circuit: Circuit, shape: ModelShape, attention: bool = True) -> Schedule:
     """Place a circuit in as few layers as list scheduling finds, with as narrow a widest layer as keeps them
     few.
+
+    With `attention`, one layer is kept free of heads for full attention, which transformers' cache asks for.
 
     Nodes are taken by slack: at first those with the longest chain of dependents, then in the order of a
     placement from the end, so that what can wait leaves room in its layer for what cannot.
@@ -97,7 +99,7 @@ def schedule(circuit: Circuit, shape: ModelShape) -> Schedule:
         middle = (low + high) // 2
         trial = _place(graph, _Capacity(shape.heads, middle), last, latest)
         best, low, high = (best, middle + 1, high) if trial is None else (trial, low, middle)
-    return _layered(circuit, best, graph)
+    return _layered(circuit, best, graph, attention)
 
 
 def _fewest_layers(graph: _Dependences, shape: ModelShape) -> dict[Node, int] | None:
@@ -237,15 +239,15 @@ def _released(
     return released
 
 
-def _layered(circuit: Circuit, placed: dict[Node, int], graph: _Dependences) -> Schedule:
+def _layered(circuit: Circuit, placed: dict[Node, int], graph: _Dependences, attention: bool) -> Schedule:
     layers = max(placed.values()) // 2 + 1
     used = {slot // 2 for node, slot in placed.items() if not isinstance(node, Neuron)}
     free = [layer for layer in range(layers) if layer not in used]
-    if not free:
+    if attention and not free:
         free, layers = [layers], layers + 1
     schedule = Schedule(
         layers,
-        free[-1],
+        free[-1] if attention else None,
         [[] for _ in range(layers)],
         [[] for _ in range(layers)],
         placed,
