@@ -219,6 +219,12 @@ class Block:
     branch_any: int = 0
     skip_idle: int = 0
 
+    @functools.cached_property
+    def guards(self) -> tuple[tuple[int, bool], ...]:
+        """The guard's predicates, each with whether it must hold in the threads that the block visits."""
+        masks = ((True, self.guard_true), (False, self.guard_false))
+        return tuple((n, holds) for holds, mask in masks for n in range(mask.bit_length()) if mask >> n & 1)
+
 
 EXCLUSIVE_ROUTES: dict[str, tuple[str, ...]] = {
     "A": ("a_thread", "a_uniform"),

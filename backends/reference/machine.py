@@ -70,6 +70,7 @@ class Machine:
         self.watch: Shadow | None = None
         self.shadow: Shadow | None = None
         self.uninitialised: UninitialisedError | None = None
+        self._encoding: Sequence[int] = ()
         self._row_bits = row_bits(description)
         firmware = [firmware.block for firmware in firmware_blocks(description)]
         self._code: list[Block | None] = [*[None] * description.rom_blocks, *firmware]
@@ -109,7 +110,8 @@ class Machine:
         kind, index = self._kinds[token_id]
         if kind == "more":
             self.parts.append(index)
-            return self._emit()
+            return self._part() if self._encoding else self._emit()
+        self._encoding = ()
         handler = self._incoming.get(kind)
         if handler is not None:
             handler(index)
@@ -236,11 +238,8 @@ class Machine:
         if block.scalar:
             return 1
         active = (1 << self.description.lanes) - 1
-        for index in range(len(self.predicates)):
-            if block.guard_true >> index & 1:
-                active &= self.holding(index)
-            if block.guard_false >> index & 1:
-                active &= ~self.holding(index)
+        for index, holds in block.guards:
+            active &= self.holding(index) if holds else ~self.holding(index)
         return active
 
     def holding(self, predicate: int) -> int:
@@ -287,9 +286,14 @@ class Machine:
         branches = block.branch_any and (self.any_result or result.value)
         ending = "final" if closing and block.fall and not branches else "last"
         if block.wr_pred:
-            return None if self.parts else self.vocabulary.id(ending, self._payload(block, result.value))
-        encoding = self.vocabulary.value(result.value, ending)
-        return encoding[len(self.parts)] if len(self.parts) < len(encoding) else None
+            self._encoding = (self.vocabulary.id(ending, self._payload(block, result.value)),)
+        else:
+            self._encoding = self.vocabulary.value(result.value, ending)
+        return self._part()
+
+    def _part(self) -> int | None:
+        """The next token of the current lane's result: a MORE changes nothing else than which is next."""
+        return self._encoding[len(self.parts)] if len(self.parts) < len(self._encoding) else None
 
     def _payload(self, block: Block, value: int) -> int:
         """The lane's stored predicates with the new one among them, and as top bit whether it is 1."""

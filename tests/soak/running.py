@@ -19,10 +19,10 @@ from soak.units import Unit, launches
 LAUNCH_TOKENS = 100_000
 """Tokens of the longest launch that is run."""
 
-UNIT_TOKENS = {True: 20_000, False: 4_000}
+UNIT_TOKENS = {True: 100_000, False: 20_000}
 """Tokens after which a unit ends, for examples and for random kernels."""
 
-UNIT_LAUNCHES = 50
+UNIT_LAUNCHES = 100
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,14 @@ def run_unit(chosen: Unit, engine_of: Callable[[str], Engine] | None = None) -> 
         for launch in launches(chosen):
             if number >= UNIT_LAUNCHES or tokens >= UNIT_TOKENS[chosen.example is not None]:
                 break
-            number += 1
-            tokens += _compared(launch, engine_of(chosen.machine))
+            compared = _compared(launch, engine_of(chosen.machine))
+            if not compared:
+                break
+            number, tokens = number + 1, tokens + compared
     except (DiagnosticError, ProgramError):
         return Done(chosen, 0, 0)
     except (DifferenceError, EngineError) as error:
-        return Done(chosen, number, tokens, f"launch {number}: {error}")
+        return Done(chosen, number, tokens, f"launch {number + 1}: {error}")
     return Done(chosen, number, tokens)
 
 
@@ -68,7 +70,8 @@ def _engine(machine: str) -> Engine:
 
 
 def _compared(launch: Launch, engine: Engine) -> int:
-    """Run a launch; how many tokens of the engine were the reference's. 0 of a launch that is too long.
+    """Run a launch; how many tokens of the engine were the reference's. 0 of a launch that is too long, as
+    the kernel's others are too, more often than not.
 
     Raises:
         DifferenceError, EngineError: the engine gives something else than the reference.
