@@ -77,11 +77,13 @@ def lay_out(circuit: Circuit, shape: ModelShape) -> Layout:
     placed = schedule(circuit, shape)
     amplitudes = constant_amplitudes(shape.hidden)
     allocation = allocate(circuit, placed, len(amplitudes), shape.hidden)
-    widths = [len(neurons) for neurons in placed.neurons]
-    for layer in range(placed.layers):
-        widths[layer] += len(_erasing_layer(allocation, layer)) + 1
-    rounded = -(-max(widths) // INTERMEDIATE_MULTIPLE) * INTERMEDIATE_MULTIPLE
+    rounded = -(-intermediate_needed(placed, allocation) // INTERMEDIATE_MULTIPLE) * INTERMEDIATE_MULTIPLE
     return Layout(circuit, placed, allocation, shape, rounded, amplitudes, circuit.vocabulary_size)
+
+
+def intermediate_needed(placed: Schedule, allocation: Allocation) -> int:
+    """Neurons of the widest layer: the circuit's, those that erase, and one that holds a constant."""
+    return 1 + max(len(placed.neurons[i]) + len(_erasing_layer(allocation, i)) for i in range(placed.layers))
 
 
 def _erasing_layer(allocation: Allocation, layer: int) -> list[Erasure]:

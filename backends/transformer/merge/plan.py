@@ -1,0 +1,176 @@
+"""The plan of a merge: the machine's layout in the base's layers, and the sizes of what comes out."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cached_property
+
+from qgpu.backends.machine.description import DescriptionError, MachineDescription, ModelShape
+from qgpu.backends.transformer.allocate import AllocationError, allocate
+from qgpu.backends.transformer.circuit import Channel, Circuit
+from qgpu.backends.transformer.emit import Layout, intermediate_needed
+from qgpu.backends.transformer.merge.base import Base, MergeError
+from qgpu.backends.transformer.merge.shapes import TensorShape, model_tensors
+from qgpu.backends.transformer.merge.stream import FLAGS, TextScale, text_scale
+from qgpu.backends.transformer.numerics import constant_amplitudes
+from qgpu.backends.transformer.processor import build_processor
+from qgpu.backends.transformer.schedule import Schedule, schedule
+
+WIDTH_STEP = 64
+"""The residual stream is widened by a multiple of this, so that rows stay aligned for matrix units."""
+
+SCHEDULES = 4
+"""Schedules that are tried, each with less room for the circuit's neurons than the one before."""
+
+ITEM_BYTES = {"float32": 4, "bfloat16": 2}
+
+
+@dataclass(frozen=True)
+class MergePlan:
+    """What a merge makes.
+
+    Attributes:
+        base: the base's sizes.
+        machine: the machine, with the layer shape that the base has.
+        layout: the machine's layout. Its place 0 is the first of the `width` channels after the base's own;
+            places from `width` on are the base's channels, from the first.
+        width: channels beside the base's.
+        dtype: of the result.
+    """
+
+    base: Base
+    machine: MachineDescription
+    layout: Layout
+    width: int
+    dtype: str
+
+    @property
+    def hidden(self) -> int:
+        """Channels of the residual stream."""
+        return self.base.hidden + self.width
+
+    @property
+    def layer_types(self) -> tuple[str, ...]:
+        """The mixers of all layers: the machine's come first."""
+        return ("linear_attention",) * self.layout.layers + self.base.layer_types
+
+    @property
+    def layers(self) -> int:
+        """Layers of the result."""
+        return len(self.layer_types)
+
+    @property
+    def vocabulary(self) -> int:
+        """Tokens of the result: the machine's follow the base's."""
+        return self.base.vocabulary + self.layout.vocabulary
+
+    @property
+    def flag(self) -> int:
+        """The layout's place of the first flag; it follows the constants."""
+        return len(self.layout.amplitudes)
+
+    @property
+    def scale(self) -> TextScale:
+        """How text stands in the stream."""
+        return text_scale(self.base.hidden, self.hidden, self.base.eps, self.dtype)
+
+    @cached_property
+    def tensors(self) -> tuple[TensorShape, ...]:
+        """The tensors of the result, in the order in which they are written."""
+        return tuple(model_tensors(self.base, self.layer_types, self.hidden, self.vocabulary, tied=False))
+
+    @property
+    def parameters(self) -> int:
+        """Numbers in all tensors."""
+        return sum(tensor.numbers for tensor in self.tensors)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all tensors."""
+        return self.parameters * ITEM_BYTES[self.dtype]
+
+    @property
+    def base_parameters(self) -> int:
+        """Numbers in the tensors of the base's text model."""
+        base = self.base
+        shapes = model_tensors(base, base.layer_types, base.hidden, base.vocabulary, base.tied)
+        return sum(tensor.numbers for tensor in shapes)
+
+
+def plan_merge(base: Base, machine: MachineDescription, dtype: str) -> MergePlan:
+    """Lay a machine out in the layers of a base.
+
+    Raises:
+        MergeError: it does not fit; the message names the size.
+    """
+    hosted = _hosted(machine, base)
+    circuit = build_processor(hosted)
+    room = base.intermediate
+    for _ in range(SCHEDULES):
+        layout = _narrowest(circuit, hosted, base, room)
+        needed = intermediate_needed(layout.schedule, layout.allocation)
+        if needed <= base.intermediate:
+            width = layout.shape.hidden - base.hidden
+            return MergePlan(base, dataclasses.replace(hosted, model=layout.shape), layout, width, dtype)
+        # The neurons that empty places are not known before there is a schedule.
+        room -= needed - base.intermediate
+    raise MergeError(
+        f"machine '{machine.name}' needs {needed} neurons in a layer; the base's intermediate_size is "
+        f"{base.intermediate}"
+    )
+
+
+def _narrowest(circuit: Circuit, hosted: MachineDescription, base: Base, room: int) -> Layout:
+    """The layout in the narrowest stream, with layers of up to `room` neurons of the circuit."""
+    try:
+        shape = dataclasses.replace(hosted.model, intermediate=room)
+        placed = schedule(circuit, shape, attention=False)
+    except ValueError as error:
+        raise MergeError(f"machine '{hosted.name}' does not fit the base's layers: {error}") from None
+    alone = _read_by_the_head(circuit)
+    for width in range(WIDTH_STEP, 2 * WIDTH_STEP + len(circuit.channels), WIDTH_STEP):
+        layout = _laid_out(circuit, placed, hosted, base, width, alone)
+        if layout is not None:
+            return layout
+    raise MergeError(f"machine '{hosted.name}' does not fit any residual stream")
+
+
+def _hosted(machine: MachineDescription, base: Base) -> MachineDescription:
+    """The machine in the layer shape of a base; a key head serves one value head, the others stay empty."""
+    shape = ModelShape(base.hidden, base.key_heads, base.key_dim, base.value_dim, base.intermediate)
+    if base.value_heads % base.key_heads:
+        raise MergeError(f"{base.value_heads} value heads are no multiple of {base.key_heads} key heads")
+    try:
+        return dataclasses.replace(machine, model=shape)
+    except DescriptionError as error:
+        raise MergeError(f"{error}, in the base's heads of {base.key_dim} keys") from None
+
+
+def _read_by_the_head(circuit: Circuit) -> list[Channel]:
+    """Channels that logits depend on: the final norm weighs them as the machine's, so they cannot be
+    Qwen's.
+    """
+    return list(dict.fromkeys(c for form in circuit.readout.logits.values() for c in form.terms))
+
+
+def _laid_out(
+    circuit: Circuit,
+    placed: Schedule,
+    hosted: MachineDescription,
+    base: Base,
+    width: int,
+    alone: list[Channel],
+) -> Layout | None:
+    """The layout in a stream of so many channels beside the base's; None where they are too few."""
+    hidden = base.hidden + width
+    amplitudes = constant_amplitudes(hidden)
+    reserved = len(amplitudes) + FLAGS
+    if reserved + len(alone) > width:
+        return None
+    try:
+        allocation = allocate(circuit, placed, reserved, hidden, alone)
+    except AllocationError:
+        return None
+    shape = dataclasses.replace(hosted.model, hidden=hidden)
+    return Layout(circuit, placed, allocation, shape, base.intermediate, amplitudes, circuit.vocabulary_size)
