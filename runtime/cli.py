@@ -40,6 +40,7 @@ from qgpu.runtime.conformance_command import conformance_command
 from qgpu.runtime.coverage_command import coverage_command
 from qgpu.runtime.engine import PREFILL_CHUNK, EngineError
 from qgpu.runtime.engines import BACKENDS, ENGINES, FAST_ENGINE, make_engine
+from qgpu.runtime.eval_command import eval_command
 from qgpu.runtime.hints import refusal_hints
 from qgpu.runtime.launch import MAX_TOKENS, DifferenceError, Outcome, run
 from qgpu.runtime.programs import choose_kernel, open_ir, open_program
@@ -124,6 +125,7 @@ def main() -> None:
 main.add_command(bench_command)
 main.add_command(conformance_command)
 main.add_command(coverage_command)
+main.add_command(eval_command)
 main.add_command(prove_command)
 
 

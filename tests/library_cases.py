@@ -134,7 +134,7 @@ ORACLES: dict[str, Oracle] = {
     "shift_left": each(_shift_left),
     "shift_right": each(_shift_right),
     "negate": each(lambda a: -a),
-    "absolute": each(abs),
+    "absolute": each(int.__abs__),
     "sign": each(lambda a: (a > 0) - (a < 0)),
     "isqrt": each(_isqrt),
     "bit_not": each(lambda a: ~a),
