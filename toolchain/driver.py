@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from qgpu.toolchain.compile import (
     LANGUAGES,
@@ -24,6 +25,7 @@ from qgpu.toolchain.cuda import CudaOptions
 from qgpu.toolchain.cuda.command_line import cuda_options, dry_run, kernel_list
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, failure, reporting
 from qgpu.toolchain.memory import without_collection
+from qgpu.toolchain.merging import MergeOptions, merge_machine, merge_options
 from qgpu.toolchain.optimise import SPLIT_MARK, PassChoice, split_source, timing_table
 from qgpu.toolchain.outputs import STANDARD, check_output, write_output
 from qgpu.toolchain.sources import decoded
@@ -233,8 +235,9 @@ def _print_passes(context: click.Context, _parameter: click.Parameter, wanted: b
     type=click.Choice(["float32", "bfloat16"]),
     default="float32",
     show_default=True,
-    help="Number format of the checkpoint.",
+    help="Number format of the checkpoint; with --base, the base's if not given.",
 )
+@merge_options
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version)
 def main(
     file: str | None,
@@ -263,13 +266,15 @@ def main(
     verbose: bool,
     emit_weights: bool,
     dtype: str,
+    merge: MergeOptions,
 ) -> None:
     """Compile a CUDA, PTX, LLVM IR or IR file for the machine.
 
     FILE is a .cu, .ptx, .ll, .bc or .ir file, or - for standard input (with -x).
     """
+    merge.check(emit_weights)
     if emit_weights:
-        _write_weights(file, output, machine, dtype)
+        _write_weights(file, output, machine, dtype, merge)
         return
     if file is None:
         raise click.UsageError("No input file.")
@@ -344,12 +349,19 @@ def _emit_parts(job: _Job, emit: str) -> bytes:
     return f"{SPLIT_MARK}\n".encode().join(results)
 
 
-def _write_weights(file: str | None, output: str | None, machine: str, dtype: str) -> None:
+def _write_weights(
+    file: str | None, output: str | None, machine: str, dtype: str, merge: MergeOptions
+) -> None:
     if file is not None:
         raise click.UsageError("--emit-weights takes no input file: the checkpoint is the machine.")
-    if output is None:
+    if output is None and not merge.dry_run:
         raise click.UsageError("--emit-weights needs a folder: -o DIR.")
     with reporting(_PROGRAM):
+        if merge.base is not None:
+            given = click.get_current_context().get_parameter_source("dtype") != ParameterSource.DEFAULT
+            merge_machine(_machine(machine), merge, output, dtype if given else None)
+            return
+        assert output is not None
         _emit_weights(_machine(machine), Path(output), dtype)
 
 
