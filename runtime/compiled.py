@@ -12,6 +12,9 @@ from qgpu.runtime.engine import EngineError, Progress
 if TYPE_CHECKING:
     import numpy as np
 
+    from qgpu.backends.engine.layout import Form
+    from qgpu.backends.transformer.merge.parts import MergedCheckpoint
+
 CACHE_FOLDER = "engine"
 """Under the cache directory: sparse forms of checkpoints."""
 
@@ -26,27 +29,30 @@ class CompiledEngine:
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         """Load a float32 checkpoint of a Qwen3.5 text model; from the cache where it has been loaded before.
 
+        Of a merged checkpoint, the compiled layers alone are loaded.
+
         Raises:
             EngineError: it cannot be loaded, or is of a kind that this engine does not compute exactly.
             OSError: the cache cannot be written.
         """
         from qgpu.backends.engine.cache import cached_form
-        from qgpu.backends.engine.sequence import TokenSequence
         from qgpu.runtime.checkpoints import cache_directory
 
         with _as_engine_errors(f"cannot load '{directory}': "):
-            self._form = cached_form(directory, cache_directory() / CACHE_FOLDER)
-        self._sequence = TokenSequence(self._form)
+            form = _merged_form(directory) or cached_form(directory, cache_directory() / CACHE_FOLDER)
+        self._adopt(form)
+
+    def _adopt(self, form: Form) -> None:
+        from qgpu.backends.engine.sequence import TokenSequence
+
+        self._form = form
+        self._sequence = TokenSequence(form)
         self.layers = self._sequence.layers
 
     def another(self) -> CompiledEngine:
         """An engine of the same form with a sequence of its own, for another thread."""
-        from qgpu.backends.engine.sequence import TokenSequence
-
         copy = object.__new__(CompiledEngine)
-        copy._form = self._form
-        copy._sequence = TokenSequence(self._form)
-        copy.layers = self.layers
+        copy._adopt(self._form)
         return copy
 
     def begin(self) -> None:
@@ -66,6 +72,31 @@ class CompiledEngine:
     def recurrent_states(self) -> list[np.ndarray]:
         """The recurrent state of each linear-attention layer, float32 [head * key, value]."""
         return self._sequence.recurrent_states()
+
+
+def _merged_form(directory: str | os.PathLike[str]) -> Form | None:
+    """The form of a merged checkpoint's compiled layers; None where the checkpoint is no merged one."""
+    from qgpu.backends.engine.sequence import form_of
+    from qgpu.backends.transformer.merge.base import MergeError
+    from qgpu.backends.transformer.merge.parts import merged_table, open_merged_checkpoint
+
+    if merged_table(directory) is None:
+        return None
+    try:
+        merged = open_merged_checkpoint(directory)
+        return form_of(_MergedTensors(merged), merged.compiled_config(grouped=False))
+    except MergeError as error:
+        raise EngineError(str(error)) from error
+
+
+class _MergedTensors:
+    """The tensors of the compiled layers by name, as float32 arrays."""
+
+    def __init__(self, merged: MergedCheckpoint) -> None:
+        self._merged = merged
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._merged.compiled_tensor(name, grouped=False).numpy()
 
 
 @contextmanager

@@ -6,17 +6,19 @@ import inspect
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from qgpu.runtime.engine import PREFILL_CHUNK, EngineError, Progress
 
 
 class StockEngine:
-    """A checkpoint in transformers.
+    """A checkpoint in transformers; of a merged one, the whole model.
 
     Attributes:
         model: the loaded model.
         cache: keys, values, convolution and recurrent states of the current sequence.
+        first_token: id of the machine's first token in the model, whose text tokens come before.
+        layers: of the model.
     """
 
     def __init__(
@@ -55,7 +57,22 @@ class StockEngine:
         except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
             raise EngineError(f"cannot load '{directory}': {_first_line(error)}") from error
         _check_complete(directory, report)
+        self._adopt(_first_token(directory), device)
+
+    @classmethod
+    def of(cls, model: Any, device: str = "cpu") -> Self:
+        """The engine of a model that is there already, and has the machine's tokens alone."""
+        engine = object.__new__(cls)
+        engine.model = model
+        engine._adopt(0, device)
+        return engine
+
+    def _adopt(self, first_token: int, device: str) -> None:
+        """Take `model` as the engine's."""
+        import torch
+
         self._torch = torch
+        self.first_token = first_token
         # transformers renamed `past_key_values` to `cache` in 5.24.
         names = inspect.signature(self.model.forward).parameters
         self._cache_name = "cache" if "cache" in names else "past_key_values"
@@ -91,20 +108,37 @@ class StockEngine:
 
     def _forward(self, tokens: Sequence[int], logits_to_keep: int) -> list[int]:
         torch = self._torch
+        ids = torch.tensor([tokens], device=self._device) + self.first_token
         with torch.inference_mode():
             output = self.model(
-                input_ids=torch.tensor([tokens], device=self._device),
+                input_ids=ids,
                 use_cache=True,
                 logits_to_keep=logits_to_keep,
                 **{self._cache_name: self.cache},
+                **self._more(len(tokens)),
             )
-        return output.logits[0].argmax(dim=-1).tolist()
+        following = (output.logits[0].argmax(dim=-1) - self.first_token).tolist()
+        if min(following) < 0:
+            raise EngineError(f"the model goes on with text, token {min(following) + self.first_token}")
+        return following
+
+    def _more(self, count: int) -> dict[str, Any]:
+        """More arguments for a forward pass over so many tokens."""
+        return {}
 
     def recurrent_states(self) -> list[Any]:
         """The recurrent state of each linear-attention layer, float32 [heads, key, value]."""
         kinds = self.model.config.layer_types
         layers = (layer for layer, kind in enumerate(kinds) if kind == "linear_attention")
         return [self.cache.layers[layer].recurrent_states[0][0] for layer in layers]
+
+
+def _first_token(directory: str | os.PathLike[str]) -> int:
+    """The id of the machine's first token in a checkpoint: in a merged one, the base's come before."""
+    from qgpu.backends.transformer.merge.parts import merged_table
+
+    table = merged_table(Path(directory))
+    return 0 if table is None else int(table["first_token"])
 
 
 def _check_complete(directory: str | os.PathLike[str], report: Any) -> None:

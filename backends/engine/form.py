@@ -22,7 +22,7 @@ from qgpu.backends.engine.layout import (
     RING,
     Form,
 )
-from qgpu.backends.engine.tensors import ModelError, Tensors
+from qgpu.backends.engine.tensors import Arrays, ModelError
 from qgpu.backends.engine.tree import Tree, build_tree
 
 Array = np.ndarray
@@ -58,7 +58,7 @@ class _Heads:
     value: int
 
 
-def build_form(tensors: Tensors, config: dict[str, Any]) -> Form:
+def build_form(tensors: Arrays, config: dict[str, Any]) -> Form:
     """Make the form of a checkpoint.
 
     Raises:
@@ -137,7 +137,7 @@ class _Builder:
         self._first_neuron.append(len(self._down.parts))
         return first
 
-    def feed_forward(self, tensors: Tensors, prefix: str) -> None:
+    def feed_forward(self, tensors: Arrays, prefix: str) -> None:
         """Add the neurons that have both a gate and an input, and put something out."""
         gate, up, down = (tensors[f"{prefix}mlp.{name}_proj.weight"] for name in ("gate", "up", "down"))
         neurons = np.flatnonzero(gate.any(axis=1) & up.any(axis=1) & down.any(axis=0))
@@ -164,7 +164,7 @@ class _Builder:
         tree = build_tree(numbers.astype(np.int32), start, channel, rows[at, channel], self._constant)
         self._trees.append((len(self._kind) - 1, tap, tree))
 
-    def mixer(self, tensors: Tensors, prefix: str) -> None:
+    def mixer(self, tensors: Arrays, prefix: str) -> None:
         """Add a Gated DeltaNet, unless no key can ever be other than 0: its state and output stay 0 then."""
         names = ("in_proj_qkv", "conv1d", "in_proj_z", "in_proj_b", "in_proj_a", "out_proj")
         weights = {name: tensors[f"{prefix}linear_attn.{name}.weight"] for name in names}

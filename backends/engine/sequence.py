@@ -10,7 +10,7 @@ import numpy as np
 
 from qgpu.backends.engine.arrays import record
 from qgpu.backends.engine.layout import CELL, GAIN, HIGH, LOW, RING, Form, State
-from qgpu.backends.engine.tensors import ModelError, opened, read_config
+from qgpu.backends.engine.tensors import Arrays, ModelError, check_config, opened, read_config
 
 STRETCH = 4096
 """Tokens between two calls of `progress`."""
@@ -22,16 +22,26 @@ def load_form(directory: str | os.PathLike[str]) -> Form:
     Raises:
         ModelError: it cannot be read, or is of a kind that the engine does not compute exactly.
     """
-    from qgpu.backends.engine.form import build_form
-
     config = read_config(directory)
     with opened(directory) as tensors:
-        try:
-            return build_form(tensors, config)
-        except ModelError:
-            raise
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            raise ModelError(f"no Qwen3.5 text model: {error}") from error
+        return form_of(tensors, config)
+
+
+def form_of(tensors: Arrays, config: dict[str, Any]) -> Form:
+    """Make the form of a model that is given by its tensors and its configuration.
+
+    Raises:
+        ModelError: it is of a kind that the engine does not compute exactly.
+    """
+    from qgpu.backends.engine.form import build_form
+
+    check_config(config)
+    try:
+        return build_form(tensors, config)
+    except ModelError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise ModelError(f"no Qwen3.5 text model: {error}") from error
 
 
 class TokenSequence:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,6 +21,12 @@ REQUIRED = {"model_type": "qwen3_5_text", "hidden_act": "silu", "attention_bias"
 
 class ModelError(ValueError):
     """A checkpoint that cannot be read, or is of a kind that the engine does not compute exactly."""
+
+
+class Arrays(Protocol):
+    """Tensors by name, as float32 arrays."""
+
+    def __getitem__(self, name: str) -> np.ndarray: ...
 
 
 class Tensors:
@@ -64,6 +70,16 @@ def read_config(directory: str | os.PathLike[str]) -> dict[str, Any]:
         raise ModelError(str(error)) from error
     if not isinstance(config, dict):
         raise ModelError(f"{CONFIG} is not the configuration of a model")
+    check_config(config)
+    return config
+
+
+def check_config(config: dict[str, Any]) -> None:
+    """Check that a configuration is that of a model which the engine computes.
+
+    Raises:
+        ModelError: it is not.
+    """
     for name, value in REQUIRED.items():
         if config.get(name) != value:
             raise ModelError(f"{CONFIG} has {name} = {config.get(name)!r}; the engine computes {value!r}")
@@ -72,4 +88,3 @@ def read_config(directory: str | os.PathLike[str]) -> dict[str, Any]:
     taps = config.get("linear_conv_kernel_dim", RING)
     if not isinstance(taps, int) or not 1 <= taps <= RING:
         raise ModelError(f"the convolution has {taps} taps; the engine computes up to {RING}")
-    return config

@@ -69,18 +69,8 @@ def open_base(directory: str | Path, base: Base) -> BaseTensors:
     Raises:
         MergeError: a file or a tensor is missing, or a shape is not the configuration's.
     """
-    from safetensors import SafetensorError, safe_open
-
     folder = Path(directory)
-    found: dict[str, Path] = {}
-    sizes: dict[str, tuple[int, ...]] = {}
-    for path in _files(folder):
-        try:
-            with safe_open(path, framework="pt") as file:
-                for name in file.keys():  # noqa: SIM118 - no mapping, though it has keys
-                    found[name], sizes[name] = path, tuple(file.get_slice(name).get_shape())
-        except (OSError, SafetensorError) as error:
-            raise MergeError(f"cannot read '{path}': {error}") from error
+    found = stored_tensors(folder)
     prefix = max(PREFIXES, key=lambda p: sum(name.startswith(f"{p}layers.") for name in found))
     shapes = list(model_tensors(base, base.layer_types, base.hidden, base.vocabulary, base.tied))
     stored = {t.name: _stored(t.name, prefix) for t in shapes}
@@ -88,9 +78,29 @@ def open_base(directory: str | Path, base: Base) -> BaseTensors:
         name = stored[tensor.name]
         if name not in found:
             raise MergeError(f"'{folder}' has no tensor {name}")
-        if sizes[name] != tensor.shape:
-            raise MergeError(f"'{folder}': {name} is {sizes[name]}, the configuration says {tensor.shape}")
-    return BaseTensors(found, stored, {t.name: t for t in shapes})
+        if (size := found[name][1]) != tensor.shape:
+            raise MergeError(f"'{folder}': {name} is {size}, the configuration says {tensor.shape}")
+    files = {name: path for name, (path, _) in found.items()}
+    return BaseTensors(files, stored, {t.name: t for t in shapes})
+
+
+def stored_tensors(folder: Path) -> dict[str, tuple[Path, tuple[int, ...]]]:
+    """The file and the shape of every tensor of a checkpoint, of one file or several.
+
+    Raises:
+        MergeError: a file is missing or damaged.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    found: dict[str, tuple[Path, tuple[int, ...]]] = {}
+    for path in _files(folder):
+        try:
+            with safe_open(path, framework="pt") as file:
+                for name in file.keys():  # noqa: SIM118 - no mapping, though it has keys
+                    found[name] = path, tuple(file.get_slice(name).get_shape())
+        except (OSError, SafetensorError) as error:
+            raise MergeError(f"cannot read '{path}': {error}") from error
+    return found
 
 
 def _stored(name: str, prefix: str) -> str:
