@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,10 @@ from qgpu.backends.machine.description import DescriptionError, load_description
 from qgpu.toolchain.diagnostics import failure, reporting
 
 if TYPE_CHECKING:
-    from qgpu.backends.prover.program import Condition
+    from qgpu.backends.machine.description import MachineDescription
+    from qgpu.backends.prover.equivalence.difference import Difference
     from qgpu.backends.prover.prove import Certificate
+    from qgpu.backends.transformer.emit import Layout
 
 
 @click.command("prove")
@@ -24,35 +27,43 @@ if TYPE_CHECKING:
     "--against-machine",
     "machine",
     metavar="NAME|FILE",
-    help="Take the rules of this machine's programs for granted.",
+    help="Compare the circuit with this machine's, and take the rules of its programs for granted.",
 )
 @click.option("--certificate", metavar="FILE", help="Write the bounds and the checkpoint's hash as JSON.")
 @click.option("--json", "as_json", is_flag=True, help="Print the certificate instead of a table.")
 def prove_command(directory: str, machine: str | None, certificate: str | None, as_json: bool) -> None:
     """Prove that every number which the checkpoint in DIR computes is exact, from its tensors.
 
-    What is not proved goes to stderr, with tensor, row and reason, and the exit status is 1.
+    What is not proved, and what differs from the machine's circuit, goes to stderr, with tensor, row and
+    reason, and the exit status is 1.
     """
     from qgpu.backends.prover.checkpoint import ProofError
+    from qgpu.backends.prover.equivalence.check import check
+    from qgpu.backends.prover.program import program_conditions
     from qgpu.backends.prover.prove import prove
 
     with reporting("qgpu"):
         try:
-            proof = prove(directory, [] if machine is None else _conditions(machine))
+            meant = None if machine is None else _meant(machine)
+            differences = None if meant is None else check(directory, meant[1])
+            proof = prove(directory, [] if meant is None else program_conditions(*meant))
         except (DescriptionError, ProofError) as error:
             raise failure(str(error)) from None
+        content = proof.to_json()
+        if differences is not None:
+            content |= {"machine": machine, "differences": [asdict(found) for found in differences]}
         if certificate is not None:
-            _write(Path(certificate), json.dumps(proof.to_json(), indent=1) + "\n")
-    _print(proof, as_json)
+            _write(Path(certificate), json.dumps(content, indent=1) + "\n")
+    click.echo(json.dumps(content) if as_json else "\n".join(_lines(proof, machine, differences)))
+    _report(proof, differences or [])
 
 
-def _conditions(machine: str) -> list[Condition]:
-    from qgpu.backends.prover.program import program_conditions
+def _meant(machine: str) -> tuple[MachineDescription, Layout]:
     from qgpu.backends.transformer.emit import lay_out
     from qgpu.backends.transformer.processor import build_processor
 
     described = load_description(machine)
-    return program_conditions(described, lay_out(build_processor(described), described.model))
+    return described, lay_out(build_processor(described), described.model)
 
 
 def _write(path: Path, text: str) -> None:
@@ -62,18 +73,24 @@ def _write(path: Path, text: str) -> None:
         raise failure(f"'{path}': {error.strerror or error}") from None
 
 
-def _print(proof: Certificate, as_json: bool) -> None:
-    click.echo(json.dumps(proof.to_json()) if as_json else "\n".join(_lines(proof)))
+def _report(proof: Certificate, differences: list[Difference]) -> None:
     for found in proof.failures:
         click.echo(f"qgpu: error: not proved: {found}", err=True)
+    for difference in differences:
+        click.echo(f"qgpu: error: not the circuit: {difference}", err=True)
     if proof.failures:
         click.echo(f"qgpu: {len(proof.failures)} rows are not proved", err=True)
+    if differences:
+        click.echo(f"qgpu: {len(differences)} differences from the circuit", err=True)
+    if proof.failures or differences:
         sys.exit(1)
 
 
-def _lines(proof: Certificate) -> Iterator[str]:
+def _lines(proof: Certificate, machine: str | None, differences: list[Difference] | None) -> Iterator[str]:
     for report in proof.layers:
         yield "  ".join(f"{name} {_short(value)}" for name, value in report.items() if value not in ([], {}))
+    if differences is not None:
+        yield f"{'not ' if differences else ''}the circuit of machine {machine}"
     yield f"{'not ' if proof.failures else ''}proved: {proof.dtype}, sha256 {proof.sha256}"
 
 
