@@ -30,6 +30,7 @@ from qgpu.runtime.arguments import (
     updated,
 )
 from qgpu.runtime.bench_command import bench_command
+from qgpu.runtime.check_text_command import check_text_command
 from qgpu.runtime.checkpoints import (
     DTYPES,
     CheckpointError,
@@ -123,6 +124,7 @@ def main() -> None:
 
 
 main.add_command(bench_command)
+main.add_command(check_text_command)
 main.add_command(conformance_command)
 main.add_command(coverage_command)
 main.add_command(eval_command)

@@ -35,28 +35,11 @@ class StockEngine:
             EngineError: it cannot be loaded, or there is no such device.
         """
         import torch
-        import transformers
-        from safetensors import SafetensorError
 
         available = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
         if device in available and not available[device]():
             raise EngineError(f"this torch has no {device} device")
-        transformers.logging.set_verbosity_error()
-        transformers.logging.disable_progress_bar()
-        try:
-            # Typed as a model alone; with output_loading_info it is a model and the report of its loading.
-            loaded: Any = transformers.AutoModelForCausalLM.from_pretrained(
-                Path(directory),
-                dtype=getattr(torch, dtype),
-                attn_implementation="sdpa",
-                local_files_only=True,
-                output_loading_info=True,
-            )
-            model, report = loaded
-            self.model: Any = model.to(device).eval()
-        except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
-            raise EngineError(f"cannot load '{directory}': {_first_line(error)}") from error
-        _check_complete(directory, report)
+        self.model: Any = load_checkpoint(directory, dtype).to(device)
         self._adopt(_first_token(directory), device)
 
     @classmethod
@@ -73,9 +56,7 @@ class StockEngine:
 
         self._torch = torch
         self.first_token = first_token
-        # transformers renamed `past_key_values` to `cache` in 5.24.
-        names = inspect.signature(self.model.forward).parameters
-        self._cache_name = "cache" if "cache" in names else "past_key_values"
+        self._cache_name = cache_argument(self.model)
         self._device = device
         self.layers = int(self.model.config.num_hidden_layers)
         self.begin()
@@ -131,6 +112,39 @@ class StockEngine:
         kinds = self.model.config.layer_types
         layers = (layer for layer, kind in enumerate(kinds) if kind == "linear_attention")
         return [self.cache.layers[layer].recurrent_states[0][0] for layer in layers]
+
+
+def load_checkpoint(directory: str | os.PathLike[str], dtype: str) -> Any:
+    """Load a checkpoint as a stock model, on the CPU.
+
+    Raises:
+        EngineError: it cannot be loaded, or is not whole.
+    """
+    import torch
+    import transformers
+    from safetensors import SafetensorError
+
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    try:
+        # Typed as a model alone; with output_loading_info it is a model and the report of its loading.
+        loaded: Any = transformers.AutoModelForCausalLM.from_pretrained(
+            Path(directory),
+            dtype=getattr(torch, dtype),
+            attn_implementation="sdpa",
+            local_files_only=True,
+            output_loading_info=True,
+        )
+    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
+        raise EngineError(f"cannot load '{directory}': {_first_line(error)}") from error
+    model, report = loaded
+    _check_complete(directory, report)
+    return model.eval()
+
+
+def cache_argument(model: Any) -> str:
+    """The name of the argument that takes the cache: transformers renamed `past_key_values` in 5.24."""
+    return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
 
 
 def _first_token(directory: str | os.PathLike[str]) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from qgpu.runtime.engine import PREFILL_CHUNK, EngineError
+from qgpu.runtime.stock import cache_argument
 
 
 def load_stock(config: Mapping[str, Any], tensors: Mapping[str, Any], dtype: str, device: str = "cpu") -> Any:
@@ -50,9 +50,7 @@ class TextModel:
         self.model = model
         self._tokenizer = tokenizer
         self._ends = frozenset(ends)
-        # transformers renamed `past_key_values` to `cache` in 5.24.
-        names = inspect.signature(model.forward).parameters
-        self._cache_name = "cache" if "cache" in names else "past_key_values"
+        self._cache_name = cache_argument(model)
 
     def prompt(
         self,
