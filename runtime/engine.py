@@ -67,10 +67,14 @@ class ReferenceEngine:
 
         self.machine = Machine(self._description)
 
-    def watch(self, launch: Launch) -> None:
-        """Look out for shared memory that the launch, which is to be fed next, reads and has not written."""
+    def expect(self, launch: Launch) -> None:
+        """Prepare a new sequence for a launch: hold the blocks that its prompt leaves out, and look out for
+        shared memory that it reads and has not written.
+        """
+        from qgpu.backends.reference.machine import Machine
         from qgpu.backends.reference.shadow import Shadow
 
+        self.machine = Machine(self._description, launch.resident)
         self.machine.watch = Shadow(launch, self.machine) if launch.shared.size else None
 
     def feed(self, tokens: Sequence[int], progress: Progress | None = None) -> int:

@@ -92,7 +92,7 @@ def run(
     trace = _reference(launch, limit) if check else None
     engine.begin()
     if isinstance(engine, ReferenceEngine):
-        engine.watch(launch)
+        engine.expect(launch)
     start = time.perf_counter()
     first = engine.feed(launch.prompt, watch.prompt)
     between = time.perf_counter()

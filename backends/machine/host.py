@@ -61,8 +61,9 @@ class Launch:
         buffers: the region of each parameter, None for a scalar.
         shared, local: the regions of shared and of local memory, of size 0 where there is none.
         hidden: the regions of the kernel's hidden buffers.
-        program: the blocks that the host sends: the kernel's, as they are for this grid and block.
+        program: the kernel's blocks, as they are for this grid and block.
         prompt: token ids up to LAUNCH; the machine generates what follows.
+        in_weights: whether the program is none of the prompt's: the checkpoint holds it.
     """
 
     machine: MachineDescription
@@ -75,6 +76,12 @@ class Launch:
     hidden: tuple[Region, ...]
     program: tuple[Block, ...]
     prompt: tuple[int, ...]
+    in_weights: bool = False
+
+    @property
+    def resident(self) -> tuple[Block, ...]:
+        """The blocks that program memory holds before the prompt."""
+        return self.program if self.in_weights else ()
 
 
 def build_launch(
@@ -84,6 +91,7 @@ def build_launch(
     block: Dim3,
     arguments: Sequence[int | bytes],
     shared_bytes: int = 0,
+    in_weights: bool = False,
 ) -> Launch:
     """Lay out memory for a launch and build its prompt.
 
@@ -91,6 +99,7 @@ def build_launch(
         arguments: one a parameter: the content of a buffer as bytes (little-endian), or a scalar as a number
             that is taken modulo 2 to the power of its width.
         shared_bytes: shared memory beyond what the kernel declares.
+        in_weights: leave out the program, which the checkpoint holds.
 
     Raises:
         ProgramError: the kernel is not one that the machine defines.
@@ -105,13 +114,14 @@ def build_launch(
     contents |= {region.address: hidden.data for region, hidden in starts}
     prompt, program = _Prompt(machine, kernel), kernel.launched(grid, block)
     prompt.reset()
-    prompt.program(program)
+    if not in_weights:
+        prompt.program(program)
     prompt.memory(contents)
     prompt.threads(block)
     prompt.uniforms(_uniform_values(kernel, arguments, layout, grid, block))
     prompt.launch(block)
     regions = (buffers, layout.shared, layout.local, layout.hidden)
-    return Launch(machine, kernel, grid, block, *regions, program, tuple(prompt.ids))
+    return Launch(machine, kernel, grid, block, *regions, program, tuple(prompt.ids), in_weights)
 
 
 def read_tokens(machine: MachineDescription, address: int, count: int) -> list[int]:

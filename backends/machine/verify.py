@@ -111,7 +111,7 @@ def _memory_problems(kernel: Kernel) -> Iterator[str]:
 def _uniform_problems(kernel: Kernel, machine: MachineDescription) -> Iterator[str]:
     """The uniform registers that the host writes, each for one purpose."""
     owners = {HOST_ADDRESS: "the host's address"}
-    for name, register in _host_registers(kernel):
+    for name, register in host_registers(kernel):
         if not 0 <= register < machine.uniform_registers:
             yield f"uniform register {register} of '{name}' is outside 0..{machine.uniform_registers - 1}"
         if register in owners:
@@ -121,7 +121,8 @@ def _uniform_problems(kernel: Kernel, machine: MachineDescription) -> Iterator[s
         yield from _parameter_problems(parameter)
 
 
-def _host_registers(kernel: Kernel) -> Iterator[tuple[str, int]]:
+def host_registers(kernel: Kernel) -> Iterator[tuple[str, int]]:
+    """The uniform registers that the host writes, each with the name of what it holds."""
     for parameter in kernel.parameters:
         yield from ((parameter.name, register) for register in parameter.uniform)
     for preload in kernel.preloads:

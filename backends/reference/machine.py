@@ -15,6 +15,7 @@ from qgpu.backends.machine.block import (
     Block,
     BlockError,
     decode_block,
+    encode_block,
     row_bits,
 )
 from qgpu.backends.machine.description import MachineDescription
@@ -48,7 +49,12 @@ class Machine:
         uninitialised: the first value from memory that was never written that has decided something, or None.
     """
 
-    def __init__(self, description: MachineDescription) -> None:
+    def __init__(self, description: MachineDescription, program: Sequence[Block] = ()) -> None:
+        """Make a machine in its state before the first token.
+
+        Args:
+            program: the blocks that program memory holds already, as a baked checkpoint's does.
+        """
         self.description = description
         self.vocabulary = vocabulary(description)
         self.block: int | None = None
@@ -86,6 +92,8 @@ class Machine:
             "last": self._on_last,
             "final": self._on_final,
         }
+        for number, block in enumerate(program):
+            self.rom[number], self._code[number] = encode_block(block, description), block
         self._kinds = [
             (kind, index) for kind, count in self.vocabulary.counts.items() for index in range(count)
         ]

@@ -48,7 +48,7 @@ def run_launch(launch: Launch, limit: int | None = None) -> Trace:
     Raises:
         RunawayError: it has not ended after `limit` generated tokens.
     """
-    machine = Machine(launch.machine)
+    machine = Machine(launch.machine, launch.resident)
     machine.watch = Shadow(launch, machine) if launch.shared.size else None
     token: int | None = None
     for incoming in launch.prompt:

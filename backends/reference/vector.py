@@ -82,7 +82,7 @@ def run_blocks(launch: Launch, limit: int | None = None) -> Result:
         RunawayError: it would not have ended after `limit` generated tokens.
         ValueError: the machine leaves open what follows.
     """
-    machine = Machine(launch.machine)
+    machine = Machine(launch.machine, launch.resident)
     for token in launch.prompt:
         machine.step(token)
     lanes = LaneMachine(machine)
