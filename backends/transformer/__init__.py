@@ -2,7 +2,7 @@
 
 machine -> `processor` (circuits over named channels) -> `schedule` (layers) -> `allocate` (places in the
 residual stream) -> `emit` (tensors) -> `checkpoint` (a Hugging Face directory). `evaluate` runs circuits
-without weights.
+without weights; `bake` puts a kernel's rows into the circuit, and `fold` takes out what it never uses.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from qgpu.backends.transformer.checkpoint import emit_checkpoint
+from qgpu.backends.transformer.checkpoint import emit_baked, emit_checkpoint
 
-__all__ = ["emit_checkpoint", "fingerprint"]
+__all__ = ["emit_baked", "emit_checkpoint", "fingerprint"]
 
 
 def fingerprint() -> str:

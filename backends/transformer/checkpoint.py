@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from qgpu.backends.machine.baked import BakedKernel
+from qgpu.backends.machine.block import block_fields, encode_block
 from qgpu.backends.machine.description import MachineDescription, ModelShape
+from qgpu.backends.machine.program import Program
+from qgpu.backends.machine.qbin import program_bytes
 from qgpu.backends.machine.tokens import vocabulary
+from qgpu.backends.transformer.bake import build_baked
 from qgpu.backends.transformer.emit import ATTENTION_HEAD_DIM, CONV_TAPS, Layout, lay_out, tensors
 from qgpu.backends.transformer.numerics import DTYPES
 from qgpu.backends.transformer.processor import build_processor
+from qgpu.backends.transformer.rounding import in_dtype
 
 FORMAT_VERSION = 1
 """Version of qgpu.json."""
 
+KERNEL_FILE = "kernel.qbin"
+"""What a baked checkpoint has besides, for its host."""
+
 MAX_POSITIONS = 1 << 20
-
-
-class InexactWeightError(ValueError):
-    """A weight that the checkpoint's dtype can't hold exactly."""
 
 
 def emit_checkpoint(machine: MachineDescription, directory: str | Path, dtype: str = "float32") -> Layout:
@@ -41,17 +45,76 @@ def emit_checkpoint(machine: MachineDescription, directory: str | Path, dtype: s
         InexactWeightError: a weight is not exact in `dtype` (an error of the back end).
         ValueError: unknown dtype.
     """
+    _check_dtype(dtype)
+    layout = lay_out(build_processor(machine), machine.model)
+    _write(layout, machine, Path(directory), dtype, {})
+    return layout
+
+
+def emit_baked(baked: BakedKernel, directory: str | Path, dtype: str = "float32", source: str = "") -> Layout:
+    """Write the checkpoint that is a kernel: as `emit_checkpoint`, with the program's rows in the weights.
+
+    A file more, kernel.qbin, has the kernel for its host; qgpu.json says in `baked` what it is and where its
+    rows come from.
+
+    Args:
+        source: the name of the kernel's source.
+
+    Raises:
+        ScheduleError, AllocationError, InexactWeightError, ValueError: as there.
+    """
+    _check_dtype(dtype)
+    layout = lay_out(build_baked(baked), baked.machine.model)
+    data = program_bytes(Program(baked.machine, (baked.kernel,), source))
+    _write(layout, baked.machine, Path(directory), dtype, {"baked": baked_metadata(baked, source, data)})
+    (Path(directory) / KERNEL_FILE).write_bytes(data)
+    return layout
+
+
+def baked_metadata(baked: BakedKernel, source: str, qbin: bytes) -> dict[str, Any]:
+    """Return what qgpu.json says of a baked kernel.
+
+    The keys:
+        kernel, source: its name, and the name of its source.
+        sha256: of kernel.qbin.
+        flat, single: whether the rows are right in thread blocks of one dimension alone, in grids of one
+            thread block alone.
+        warps: warps of the largest thread block.
+        parameters: in order: name, type, whether it is a buffer, and the uniform registers of the argument.
+        preloads: what else the host writes: name, and block or uniform register.
+        fields: the fields of a row with their widths, in order, the first bit being the lowest of the first.
+        rows: each block that can be the current one, by its number: the row as a hexadecimal number.
+    """
+    rows = {block: encode_block(row, baked.machine) for block, row in baked.rows().items()}
+    return {
+        "kernel": baked.kernel.name,
+        "source": source,
+        "sha256": hashlib.sha256(qbin).hexdigest(),
+        "flat": baked.flat,
+        "single": baked.single,
+        "warps": baked.warps,
+        "parameters": [dataclasses.asdict(parameter) for parameter in baked.kernel.parameters],
+        "preloads": [dataclasses.asdict(preload) for preload in baked.kernel.preloads],
+        "fields": {field.name: field.width for field in block_fields(baked.machine)},
+        "rows": {block: f"{sum(bit << i for i, bit in enumerate(row)):x}" for block, row in rows.items()},
+    }
+
+
+def _check_dtype(dtype: str) -> None:
     if dtype not in DTYPES:
         raise ValueError(f"dtype '{dtype}' is not one of {', '.join(DTYPES)}")
-    layout = lay_out(build_processor(machine), machine.model)
-    folder = Path(directory)
+
+
+def _write(
+    layout: Layout, machine: MachineDescription, folder: Path, dtype: str, metadata: dict[str, Any]
+) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     _write_json(folder / "config.json", model_config(layout, machine, dtype))
     _write_json(folder / "generation_config.json", generation_config(machine))
     _write_tokenizer(folder, machine)
     _write_weights(folder / "model.safetensors", layout, dtype)
-    _write_json(folder / "qgpu.json", {"version": FORMAT_VERSION, "machine": dataclasses.asdict(machine)})
-    return layout
+    described = {"version": FORMAT_VERSION, "machine": dataclasses.asdict(machine)}
+    _write_json(folder / "qgpu.json", described | metadata)
 
 
 def model_config(layout: Layout, machine: MachineDescription, dtype: str) -> dict[str, Any]:
@@ -133,30 +196,9 @@ def _write_tokenizer(folder: Path, machine: MachineDescription) -> None:
 
 
 def _write_weights(path: Path, layout: Layout, dtype: str) -> None:
-    import torch
     from safetensors.torch import save_file
 
-    kind = getattr(torch, dtype)
-    named: dict[str, torch.Tensor] = {}
-    for name, tensor in tensors(layout, dtype):
-        exact = torch.from_numpy(np.ascontiguousarray(tensor))
-        named[name] = exact.to(kind)
-        if dtype != "float32" and not _may_round(name):
-            _check_exact(name, exact, named[name])
+    named = {name: in_dtype(name, tensor, dtype) for name, tensor in tensors(layout, dtype)}
     save_file(named, path, metadata={"format": "pt"})
     # safetensors makes files that only their owner can read; a checkpoint is as readable as its config.
     path.chmod((path.parent / "config.json").stat().st_mode & 0o777)
-
-
-def _may_round(name: str) -> bool:
-    """The norms' 2^16 - 1 rounds to 2^16, and its output back; a counter's gain is approximate by design."""
-    return name.endswith(("layernorm.weight", "model.norm.weight", "out_proj.weight"))
-
-
-def _check_exact(name: str, exact: Any, rounded: Any) -> None:
-    wrong = (rounded.float() != exact).nonzero()
-    if len(wrong):
-        where = tuple(wrong[0].tolist())
-        raise InexactWeightError(
-            f"{name}{list(where)} = {exact[where].item()} is not exact in {rounded.dtype}"
-        )

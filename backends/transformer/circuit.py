@@ -172,6 +172,8 @@ class Head:
         columns: at most as many as the host's heads have beside the constants.
         constant_rows: a form that is 1 on tokens whose several keys initialise rows, with the number of rows.
         constant_where: where the written rows carry the constant (None: always).
+        file: heads of one file have the same columns, and of all their rows at most one is written and at
+            most one read a token; empty for a head by itself.
     """
 
     name: str
@@ -184,6 +186,7 @@ class Head:
     initial: tuple[Form, int] | None = None
     constant_where: Form | None = None
     rows_read: int = 1
+    file: str = ""
 
 
 @dataclass(eq=False)
@@ -213,12 +216,17 @@ class Readout:
 
 
 class Circuit:
-    """A circuit under construction: channels, the token table, neurons, heads and the readout."""
+    """A circuit under construction: channels, the token table, neurons, heads and the readout.
+
+    `row_tables` has the channels that the current block alone decides, where a program is baked: one value
+    for each block that can be the current one. `bake` makes neurons of them.
+    """
 
     def __init__(self, vocabulary_size: int) -> None:
         self.vocabulary_size = vocabulary_size
         self.channels: list[Channel] = []
         self.token_tables: dict[Channel, np.ndarray] = {}
+        self.row_tables: dict[Channel, np.ndarray] = {}
         self.neurons: list[Neuron] = []
         self.heads: list[Head | CounterHead] = []
         self.readout = Readout()
@@ -247,6 +255,18 @@ class Circuit:
         self.channels.append(channel)
         return channel
 
+    def adopt(self, channels: Iterable[Channel]) -> None:
+        """Take channels of another circuit, by their names.
+
+        Raises:
+            ValueError: a name is taken.
+        """
+        for channel in channels:
+            if channel.name in self._names:
+                raise ValueError(f"channel {channel.name} exists")
+            self._names.add(channel.name)
+            self.channels.append(channel)
+
     def bus(self, name: str, width: int, maximum: int = 1, kind: str = "neuron") -> list[Channel]:
         """Make `width` channels `name.0` ... of the same bound and kind."""
         return [self.channel(f"{name}.{i}", maximum, kind) for i in range(width)]
@@ -255,6 +275,12 @@ class Circuit:
         """Make a channel whose value the token gives; `table` has one non-negative integer a token."""
         channel = self.channel(name, int(table.max(initial=0)), "token")
         self.token_tables[channel] = table.astype(np.int64)
+        return channel
+
+    def row_channel(self, name: str, table: np.ndarray) -> Channel:
+        """Make a channel that the current block decides; `table` has one non-negative integer a block."""
+        channel = self.channel(name, max(1, int(table.max(initial=0))))
+        self.row_tables[channel] = table.astype(np.int64)
         return channel
 
     def neuron(self, gate: FormLike, *outputs: tuple[Channel, int]) -> None:

@@ -12,7 +12,6 @@ from qgpu.backends.transformer.circuit import (
     Channel,
     Circuit,
     Form,
-    FormLike,
     as_form,
     conjunction,
     equals,
@@ -218,5 +217,5 @@ def _read_out(circuit: Circuit, words: Vocabulary, emission: Emission) -> None:
             logits[words.id(kind, index)] = _score(bits, index) + chosen * CLASS_LOGIT
 
 
-def _score(bits: Sequence[FormLike], code: int) -> Form:
-    return total(as_form(bit) * 2 - 1 for k, bit in enumerate(bits) if code >> k & 1)
+def _score(bits: Sequence[Channel], code: int) -> Form:
+    return Form({bit: 2 for k, bit in enumerate(bits) if code >> k & 1}, -code.bit_count())

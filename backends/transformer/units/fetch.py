@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from qgpu.backends.machine.block import block_fields, encode_block, row_bits
+import numpy as np
+
+from qgpu.backends.machine.block import Block, block_fields, encode_block, row_bits
 from qgpu.backends.machine.description import MachineDescription
 from qgpu.backends.machine.firmware import firmware_blocks
 from qgpu.backends.machine.tokens import STAGE_PARTS, stage_slices
@@ -44,19 +46,42 @@ class Fields:
         return self.bits[name][list(choices).index(value)]
 
 
-def fetch_block(circuit: Circuit, machine: MachineDescription, token: Incoming, state: State) -> Fields:
-    """Build program memory; the fields are those of the block in `state.block`."""
+def fetch_block(
+    circuit: Circuit,
+    machine: MachineDescription,
+    token: Incoming,
+    state: State,
+    baked: Sequence[Block] | None = None,
+) -> Fields:
+    """Build program memory; the fields are those of the block in `state.block`.
+
+    With `baked`, the blocks that can be the current one, there is no memory: the block decides its fields.
+    """
     circuit.unit("program memory")
-    staged = _stage(circuit, machine, token)[: row_bits(machine)]
-    row = circuit.bus("field", row_bits(machine), kind="memory")
-    _rom(circuit, machine, token, state, staged, row)
-    _firmware(circuit, machine, state, row)
+    row = (
+        _program_memory(circuit, machine, token, state) if baked is None else _baked(circuit, machine, baked)
+    )
     bits: dict[str, list[Channel]] = {}
     position = 0
     for field in block_fields(machine):
         bits[field.name] = row[position : position + field.width]
         position += field.width
     return Fields(bits)
+
+
+def _program_memory(
+    circuit: Circuit, machine: MachineDescription, token: Incoming, state: State
+) -> list[Channel]:
+    staged = _stage(circuit, machine, token)[: row_bits(machine)]
+    row = circuit.bus("field", row_bits(machine), kind="memory")
+    _rom(circuit, machine, token, state, staged, row)
+    _firmware(circuit, machine, state, row)
+    return row
+
+
+def _baked(circuit: Circuit, machine: MachineDescription, blocks: Sequence[Block]) -> list[Channel]:
+    bits = np.array([encode_block(block, machine) for block in blocks])
+    return [circuit.row_channel(f"field.{k}", column) for k, column in enumerate(bits.T)]
 
 
 def _stage(circuit: Circuit, machine: MachineDescription, token: Incoming) -> list[Channel]:

@@ -327,7 +327,7 @@ def read_own_predicates(
         keys = matches(bits, threads, writes)
         value = token.is_kind["value"].form()
         circuit.heads.append(
-            Head(f"own.{first}", circuit.current_unit, keys, keys, value, columns, key_tap=1)
+            Head(f"own.{first}", circuit.current_unit, keys, keys, value, columns, key_tap=1, file="own")
         )
 
 

@@ -74,6 +74,7 @@ def _copy(
                 token.is_kind["value"].form(),
                 columns,
                 key_tap=1,
+                file=name,
             )
         )
 

@@ -153,6 +153,7 @@ class _Files:
                     self.token.is_kind["value"].form(),
                     columns,
                     key_tap=1,
+                    file=f"register.{field}",
                 )
             )
 

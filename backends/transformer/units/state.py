@@ -40,6 +40,8 @@ class State:
         at_lane: one-hot current lane; none set after the last lane.
         lane: bits of the current lane.
         passed: for each lane, 1 where the current lane is beyond it.
+        run_count: the current block's place in its run.
+        run: bits of the run's number.
     """
 
     block: list[Channel]
@@ -49,6 +51,8 @@ class State:
     at_lane: list[Channel]
     lane: list[Channel]
     passed: list[Channel]
+    run_count: Channel
+    run: list[Channel]
 
 
 def latch(circuit: Circuit, name: str, write: FormLike, bits: Sequence[FormLike]) -> list[Channel]:
@@ -64,7 +68,7 @@ def keep_state(circuit: Circuit, machine: MachineDescription, token: Incoming) -
     """Build the latches, the lane counter and the decoded lane and warp."""
     circuit.unit("sequencing")
     flags = token.is_kind
-    block = _keep_block(circuit, machine, token)
+    run_count, place, run = _keep_block(circuit, machine, token)
     warp_bits = max(1, (machine.warps - 1).bit_length())
     moves = as_form(flags["start"]) + flags["final"] + flags["warp"]
     warp = latch(
@@ -83,11 +87,16 @@ def keep_state(circuit: Circuit, machine: MachineDescription, token: Incoming) -
             count,
         )
     )
-    return State(block, warp, at_warp, last_warp, *_decode_lane(circuit, machine, count))
+    at_lane, lane, passed = _decode_lane(circuit, machine, count)
+    return State(place + run, warp, at_warp, last_warp, at_lane, lane, passed, run_count, run)
 
 
-def _keep_block(circuit: Circuit, machine: MachineDescription, token: Incoming) -> list[Channel]:
-    """The bits of the current block: the run that the last start named, and a count of FINAL tokens in it."""
+def _keep_block(
+    circuit: Circuit, machine: MachineDescription, token: Incoming
+) -> tuple[Channel, list[Channel], list[Channel]]:
+    """The current block: a count of FINAL tokens in its run, the bits of that, and those of the number of its
+    run, which the last start named.
+    """
     flags, width = token.is_kind, block_id_bits(machine)
     place_bits = (RUN_BLOCKS - 1).bit_length()
     count = circuit.channel("run_count", RUN_BLOCKS, kind="counter")
@@ -97,7 +106,7 @@ def _keep_block(circuit: Circuit, machine: MachineDescription, token: Incoming) 
     )
     place = circuit.bus("run_place", min(width, place_bits))
     circuit.add_function(count, RUN_BLOCKS, [(output, bit_of(i)) for i, output in enumerate(place)])
-    return place + latch(circuit, "run", start, token.argument[place_bits:width])
+    return count, place, latch(circuit, "run", start, token.argument[place_bits:width])
 
 
 def _launch_warps(circuit: Circuit, machine: MachineDescription, width: int) -> list[Channel]:
