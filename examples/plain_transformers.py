@@ -7,13 +7,13 @@ import torch
 from transformers import AutoModelForCausalLM
 
 with open(sys.argv[2]) as tokens_file, open(f"{sys.argv[1]}/qgpu.json") as metadata_file:
-    launch, machine = json.load(tokens_file), json.load(metadata_file)["machine"]
-if any(machine[name] != size for name, size in launch["machine"].items()):
-    sys.exit("the tokens are for another machine than the checkpoint's")
+    launch, metadata = json.load(tokens_file), json.load(metadata_file)
+baked = metadata.get("baked", {}).get("sha256")
+if launch["baked"] != baked or any(metadata["machine"][n] != size for n, size in launch["machine"].items()):
+    sys.exit("the tokens are for another machine than the checkpoint's, or for another kernel in its weights")
 model = AutoModelForCausalLM.from_pretrained(sys.argv[1])
 ends = {launch["exit"]: "exit", **{int(token): f"fault: {kind}" for token, kind in launch["faults"].items()}}
-bits, more, last = launch["part_bits"], range(*launch["more"]), range(*launch["last"])
-sequence: list[int] = []
+sequence, bits, more, last = list[int](), launch["part_bits"], range(*launch["more"]), range(*launch["last"])
 
 
 def ask(tokens: list[int], limit: int) -> list[int]:

@@ -72,18 +72,42 @@ def checkpoint_machine(directory: str | os.PathLike[str]) -> MachineDescription:
         raise CheckpointError(f"'{path}' is not the metadata of a checkpoint") from None
 
 
+def baked_hash(directory: str | os.PathLike[str]) -> str | None:
+    """Return the hash of the kernel that a checkpoint holds in its weights, or None where it holds none.
+
+    Raises:
+        CheckpointError: the directory is no checkpoint.
+    """
+    path = Path(directory) / METADATA
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+        return str(table["baked"]["sha256"]) if "baked" in table else None
+    except OSError as error:
+        raise CheckpointError(f"no checkpoint in '{directory}': {METADATA}: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError):
+        raise CheckpointError(f"'{path}' is not the metadata of a checkpoint") from None
+
+
 def check_checkpoint(
-    directory: str | os.PathLike[str], machine: MachineDescription, dtype: str | None = None
+    directory: str | os.PathLike[str],
+    machine: MachineDescription,
+    dtype: str | None = None,
+    in_weights: bool = False,
 ) -> None:
     """Check that a checkpoint runs programs of a machine: its sizes must agree; its name and layers need not.
 
     With `dtype`, it must be one of that dtype too: what rounds in one does not in the other
     (`backends/transformer/numerics.py`).
 
+    Args:
+        in_weights: the program is the one that the checkpoint holds; without this, it may hold none.
+
     Raises:
-        CheckpointError: it is no checkpoint, or that of another machine or dtype.
+        CheckpointError: it is no checkpoint, or that of another machine or dtype, or of a kernel.
     """
     difference = machine_difference(checkpoint_machine(directory), machine)
+    if not in_weights and baked_hash(directory) is not None:
+        raise CheckpointError(f"'{directory}' runs the kernel in its weights alone: qgpu run {directory}")
     if difference is not None:
         raise CheckpointError(f"'{directory}' is the checkpoint of another machine: {difference}")
     if dtype is not None and (own := _configured(directory, "dtype", str)) != dtype:

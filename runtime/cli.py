@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -29,6 +29,7 @@ from qgpu.runtime.arguments import (
     launch_argument,
     updated,
 )
+from qgpu.runtime.baked import is_checkpoint, open_baked
 from qgpu.runtime.bench_command import bench_command
 from qgpu.runtime.check_text_command import check_text_command
 from qgpu.runtime.checkpoints import (
@@ -59,9 +60,10 @@ from qgpu.runtime.structures import Structure, parse_given, spread
 from qgpu.runtime.token_file import check_tokens_file, emit_tokens
 from qgpu.toolchain.compile import CompileOptions
 from qgpu.toolchain.cuda.command_line import cuda_options
-from qgpu.toolchain.cuda.names import readable
+from qgpu.toolchain.cuda.names import described, matching, readable
 from qgpu.toolchain.cuda.options import CudaOptions
 from qgpu.toolchain.diagnostics import failure, reporting
+from qgpu.toolchain.dimensions import Dimensions
 
 _PROGRAM = "qgpu"
 _BACKEND_HELP = f"What runs it: {'; '.join(f'{name}, {what}' for name, what in BACKENDS.items())}."
@@ -92,21 +94,6 @@ def _refusing() -> Iterator[None]:
             raise failure(f"{place}{error.strerror or error}") from error
 
 
-class _Dimensions(click.ParamType):
-    """X, X,Y or X,Y,Z, each at least 1."""
-
-    name = "X[,Y[,Z]]"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, int, int]:
-        numbers = str(value).split(",")
-        if len(numbers) > 3 or not all(number.isascii() and number.isdecimal() for number in numbers):
-            self.fail(f"'{value}' is not X, X,Y or X,Y,Z.", param, ctx)
-        x, y, z = ([int(number[:12]) for number in numbers] + [1, 1])[:3]
-        return x, y, z
-
-
 @dataclass(frozen=True)
 class _Engine:
     """Which engine a command line asks for."""
@@ -116,6 +103,17 @@ class _Engine:
     dtype: str
     device: str
     chunk: int
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A kernel that is to run, what builds a launch of it (grid, block, arguments, shared bytes), and the
+    checkpoint, None for the machine's from the cache.
+    """
+
+    kernel: Kernel
+    launch: Callable[[Dim3, Dim3, Sequence[int | bytes], int], Launch]
+    model: str | None
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -147,8 +145,8 @@ def objdump_command(file: str) -> None:
     help="Kernel to run (default: the only one): add, ns::add, 'scan<16>', or its full name.",
 )
 @cuda_options
-@click.option("--grid", type=_Dimensions(), required=True, help="Thread blocks of the grid.")
-@click.option("--block", type=_Dimensions(), required=True, help="Threads of a block.")
+@click.option("--grid", type=Dimensions(), required=True, help="Thread blocks of the grid.")
+@click.option("--block", type=Dimensions(), required=True, help="Threads of a block.")
 @click.option(
     "--shared",
     type=click.IntRange(0),
@@ -219,7 +217,8 @@ def run_command(
     cuda: CudaOptions,
     cuda_compiler: str,
 ) -> None:
-    """Run a kernel of FILE: a .qbin, or a .cu, .ptx, .ll, .bc or .ir source, compiled first.
+    """Run a kernel of FILE: a .qbin, or a .cu, .ptx, .ll, .bc or .ir source, compiled first, or the folder of
+    a baked checkpoint.
 
     stdout has the arguments after the launch, in order, one line each.
     """
@@ -232,16 +231,19 @@ def run_command(
         if backend == "ir":
             _run_ir(open_ir(file, kernel, options), grid, block, given, shared, as_json)
             return
-        program = _program(file, machine, model, kernel, options)
-        chosen = choose_kernel(program, kernel)
-        arguments = spread(chosen, given)
-        check_arguments(chosen, arguments)
-        launch = _launch(program, chosen, grid, block, arguments, shared)
+        if is_checkpoint(file):
+            opened = _baked(file, machine, model, kernel)
+        else:
+            opened = _compiled(file, machine, model, kernel, options)
+        arguments = spread(opened.kernel, given)
+        check_arguments(opened.kernel, arguments)
+        launch = opened.launch(grid, block, [launch_argument(argument) for argument in arguments], shared)
         if tokens_file is not None:
-            emit_tokens(launch, arguments, max_tokens, model, tokens_file)
+            emit_tokens(launch, arguments, max_tokens, opened.model, tokens_file)
             return
-        outcome = _run(launch, _Engine(backend, model, dtype, device, chunk), check, max_tokens, trace)
-        _print(outcome, chosen, arguments, as_json)
+        engine = _Engine(backend, opened.model, dtype, device, chunk)
+        outcome = _run(launch, engine, check, max_tokens, trace)
+        _print(outcome, opened.kernel, arguments, as_json)
 
 
 def _check_usage(backend: str, check: bool, trace: bool, model: str | None, dtype: str) -> None:
@@ -265,6 +267,28 @@ def _arguments(specs: tuple[str, ...]) -> tuple[Argument | Structure, ...]:
         raise click.UsageError(f"--arg: {error}.") from None
 
 
+def _compiled(
+    file: str, machine: str | None, model: str | None, kernel: str | None, options: CompileOptions
+) -> _Opened:
+    program = _program(file, machine, model, kernel, options)
+    chosen = choose_kernel(program, kernel)
+    return _Opened(chosen, functools.partial(build_launch, program.machine, chosen), model)
+
+
+def _baked(folder: str, machine: str | None, model: str | None, kernel: str | None) -> _Opened:
+    """Open a baked checkpoint, which holds its kernel itself."""
+    if model is not None:
+        raise click.UsageError(f"'{folder}' is a checkpoint itself: leave out --model.")
+    baked = open_baked(folder)
+    own = baked.kernel.name
+    difference = None if machine is None else machine_difference(baked.machine, load_description(machine))
+    if difference is not None:
+        raise failure(f"'{folder}' is the checkpoint of another machine: {difference}")
+    if kernel is not None and not matching(kernel, [own]):
+        raise failure(f"no kernel '{kernel}' in the weights of '{folder}'", f"there is: {described([own])}")
+    return _Opened(baked.kernel, baked.launch, folder)
+
+
 def _program(
     file: str, machine: str | None, model: str | None, kernel: str | None, options: CompileOptions
 ) -> Program:
@@ -279,13 +303,6 @@ def _program(
     if difference is not None:
         raise failure(f"compiled for another machine: {difference}", file=file)
     return program
-
-
-def _launch(
-    program: Program, kernel: Kernel, grid: Dim3, block: Dim3, arguments: tuple[Argument, ...], shared: int
-) -> Launch:
-    contents = [launch_argument(argument) for argument in arguments]
-    return build_launch(program.machine, kernel, grid, block, contents, shared)
 
 
 def _run_ir(
@@ -321,7 +338,9 @@ def _run(launch: Launch, wanted: _Engine, check: bool, limit: int, trace: bool) 
         return run_vector(launch, limit)
     if wanted.backend == "verify":
         return _verify(launch, wanted, limit, trace)
-    engine = make_engine(wanted.backend, launch.machine, wanted.model, wanted.dtype, wanted.device)
+    engine = make_engine(
+        wanted.backend, launch.machine, wanted.model, wanted.dtype, wanted.device, launch.in_weights
+    )
     with progress(len(launch.prompt), _tracer(launch.kernel) if trace else None) as watch:
         return run(launch, engine, check, limit, watch)
 
@@ -330,7 +349,9 @@ def _verify(launch: Launch, wanted: _Engine, limit: int, trace: bool) -> Outcome
     """Check the reference's tokens with the stock model, and say what was found beyond them."""
     from qgpu.runtime.verify import open_verifier, verify
 
-    verifier = open_verifier(launch.machine, wanted.model, wanted.dtype, wanted.device, wanted.chunk)
+    verifier = open_verifier(
+        launch.machine, wanted.model, wanted.dtype, wanted.device, wanted.chunk, launch.in_weights
+    )
     with progress(len(launch.prompt), _tracer(launch.kernel) if trace else None) as watch:
         verification = verify(launch, verifier, limit, watch)
     click.echo(verification_line(verification), err=True)

@@ -32,6 +32,7 @@ def make_engine(
     model: str | os.PathLike[str] | None = None,
     dtype: str = "float32",
     device: str = "cpu",
+    in_weights: bool = False,
 ) -> Engine:
     """Make an engine for a machine.
 
@@ -39,6 +40,7 @@ def make_engine(
         backend: one of ENGINES.
         model: the checkpoint to use; None builds it, or takes it from the cache.
         dtype, device: for `weights`: torch's.
+        in_weights: the checkpoint is baked, and its kernel is what is to run.
 
     Raises:
         CheckpointError: the checkpoint is none, or that of another machine or dtype, or cannot be built.
@@ -52,7 +54,7 @@ def make_engine(
     if model is None:
         model = built_checkpoint(machine, dtype)
     else:
-        check_checkpoint(model, machine, dtype)
+        check_checkpoint(model, machine, dtype, in_weights)
     if backend == FAST_ENGINE:
         from qgpu.runtime.compiled import CompiledEngine
 

@@ -17,7 +17,7 @@ from qgpu.backends.machine.block import FAULTS
 from qgpu.backends.machine.host import Launch, Region, read_requests
 from qgpu.backends.machine.tokens import Vocabulary, vocabulary
 from qgpu.runtime.arguments import DTYPES, Argument, Buffer
-from qgpu.runtime.checkpoints import check_checkpoint
+from qgpu.runtime.checkpoints import baked_hash, check_checkpoint
 from qgpu.runtime.results import parameter_label
 from qgpu.toolchain.outputs import check_output, write_output
 
@@ -43,21 +43,28 @@ def emit_tokens(
 ) -> None:
     """Write a launch to a file as JSON; where a checkpoint is named, only if the launch is one for it.
 
+    A launch whose program is in the weights is one for the checkpoint named.
+
     Raises:
         CheckpointError: it is not.
         DiagnosticError: the file cannot be written.
     """
     if model is not None:
-        check_checkpoint(model, launch.machine)
-    write_output(output, json.dumps(launch_object(launch, arguments, limit)).encode() + b"\n")
+        check_checkpoint(model, launch.machine, in_weights=launch.in_weights)
+    baked = None if model is None else baked_hash(model)
+    write_output(output, json.dumps(launch_object(launch, arguments, limit, baked)).encode() + b"\n")
 
 
-def launch_object(launch: Launch, arguments: Sequence[Argument], limit: int) -> dict[str, Any]:
+def launch_object(
+    launch: Launch, arguments: Sequence[Argument], limit: int, baked: str | None = None
+) -> dict[str, Any]:
     """Return a launch as plain data, which says nothing of what comes of it.
 
     The keys:
         kernel: its name.
         machine: the sizes that the checkpoint's machine must have, as in its qgpu.json.
+        baked: the hash of the kernel that the checkpoint must have in its weights, as in its qgpu.json; null
+            for the checkpoint of a machine.
         prompt: token ids; greedy generation goes on from the last of them.
         max_new_tokens: how many to generate before the launch is given up.
         exit: the id of EXIT, which ends a launch and each answer to a read.
@@ -74,6 +81,7 @@ def launch_object(launch: Launch, arguments: Sequence[Argument], limit: int) -> 
     Args:
         arguments: what the buffers were made from; their types are those of the elements.
         limit: `max_new_tokens`.
+        baked: that hash.
     """
     ids = vocabulary(launch.machine)
     sizes = dataclasses.asdict(launch.machine)
@@ -81,6 +89,7 @@ def launch_object(launch: Launch, arguments: Sequence[Argument], limit: int) -> 
     return {
         "kernel": launch.kernel.name,
         "machine": {name: size for name, size in sizes.items() if name not in ("name", "model")},
+        "baked": baked,
         "prompt": list(launch.prompt),
         "max_new_tokens": limit,
         "exit": ids.id("exit"),

@@ -48,11 +48,14 @@ def open_verifier(
     dtype: str = "float32",
     device: str = "cpu",
     chunk: int = PREFILL_CHUNK,
+    in_weights: bool = False,
 ) -> Verifier:
     """Load what checks launches of a machine; arguments and exceptions are those of `make_engine`."""
     directory = built_checkpoint(machine, dtype) if model is None else model
-    engine = make_engine(FAST_ENGINE, machine, directory) if dtype == "float32" else None
-    stock = make_engine("weights", machine, directory, dtype, device)
+    engine = None
+    if dtype == "float32":
+        engine = make_engine(FAST_ENGINE, machine, directory, in_weights=in_weights)
+    stock = make_engine("weights", machine, directory, dtype, device, in_weights)
     assert isinstance(stock, StockEngine)
     return Verifier(stock, chunk, directory, cast("StatefulEngine | None", engine))
 

@@ -191,6 +191,7 @@ def test_the_file_holds_the_launch_and_how_to_read_it_back(folder: Path) -> None
     assert json.loads(Path("k.json").read_text()) == {
         "kernel": "_Z6vecaddPKiS0_Pii",
         "machine": sizes,
+        "baked": None,
         "prompt": list(launch.prompt),
         "max_new_tokens": 500,
         "exit": IDS.id("exit"),

@@ -24,6 +24,7 @@ from qgpu.toolchain.compile import (
 from qgpu.toolchain.cuda import CudaOptions
 from qgpu.toolchain.cuda.command_line import cuda_options, dry_run, kernel_list
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, failure, reporting
+from qgpu.toolchain.dimensions import Dimensions
 from qgpu.toolchain.memory import without_collection
 from qgpu.toolchain.merging import MergeOptions, merge_machine, merge_options
 from qgpu.toolchain.optimise import SPLIT_MARK, PassChoice, split_source, timing_table
@@ -32,6 +33,7 @@ from qgpu.toolchain.sources import decoded
 
 if TYPE_CHECKING:
     from qgpu.backends.machine.description import MachineDescription
+    from qgpu.backends.machine.host import Dim3
     from qgpu.ir import Module
     from qgpu.ir.passes import Pass, TimePasses
 
@@ -230,6 +232,9 @@ def _print_passes(context: click.Context, _parameter: click.Parameter, wanted: b
 @click.option(
     "--emit-weights", is_flag=True, help="Write the checkpoint that is the machine, without a kernel."
 )
+@click.option("--bake", is_flag=True, help="With --emit-weights: write the checkpoint that is FILE's kernel.")
+@click.option("--grid", type=Dimensions(), help="With --bake: use rows for launches of such a grid alone.")
+@click.option("--block", type=Dimensions(), help="With --bake: use rows for such thread blocks alone.")
 @click.option(
     "--dtype",
     type=click.Choice(["float32", "bfloat16"]),
@@ -265,6 +270,9 @@ def main(
     max_registers: int | None,
     verbose: bool,
     emit_weights: bool,
+    bake: bool,
+    grid: "Dim3 | None",
+    block: "Dim3 | None",
     dtype: str,
     merge: MergeOptions,
 ) -> None:
@@ -272,13 +280,21 @@ def main(
 
     FILE is a .cu, .ptx, .ll, .bc or .ir file, or - for standard input (with -x).
     """
-    merge.check(emit_weights)
-    if emit_weights:
+    merge.check(emit_weights and not bake)
+    if not bake and (grid or block):
+        raise click.UsageError("--grid and --block are for --bake.")
+    if bake and not emit_weights:
+        raise click.UsageError("--bake is for --emit-weights.")
+    if emit_weights and not bake:
         _write_weights(file, output, machine, dtype, merge)
         return
     if file is None:
         raise click.UsageError("No input file.")
     choice = PassChoice(pipeline, stop_after, print_after, print_after_all, print_changed, dump_ir)
+    if bake and (output is None or emit or choice.explicit or to_ptx or list_kernels or dryrun):
+        raise click.UsageError(
+            "--bake makes a checkpoint, in a folder: -o DIR; it goes with no other result."
+        )
     emit = emit or ("ir" if choice.explicit else "ptx" if to_ptx else "qbin")
     if choice.explicit and emit not in ("ir", "cfg"):
         raise click.UsageError(f"Chosen passes make IR, not {emit}: --emit=ir or --emit=cfg.")
@@ -303,6 +319,9 @@ def main(
         )
         chosen = steps if choice.explicit else None
         job = _Job(_read(file, language), language, machine, options, output, verbose, chosen)
+        if bake:
+            _emit_baked(job, Path(output), dtype, (grid, block))
+            return
         emitter = _QUESTIONS.get(emit) or _EMITTERS[emit]
         result = _emit_parts(job, emit) if split_input_file else emitter(job)
         write_output(output, result)
@@ -366,17 +385,44 @@ def _write_weights(
 
 
 def _emit_weights(machine: "MachineDescription", folder: Path, dtype: str) -> None:
+    """Write the checkpoint of a machine."""
+    from qgpu.backends.transformer import emit_checkpoint
+
+    _write_checkpoint(folder, lambda directory: emit_checkpoint(machine, directory, dtype))
+
+
+def _emit_baked(job: _Job, folder: Path, dtype: str, shape: "tuple[Dim3 | None, Dim3 | None]") -> None:
+    """Write the checkpoint of a kernel, for launches of the grid and the thread block given."""
+    from qgpu.backends.machine.baked import bake_kernel
+    from qgpu.backends.machine.host import LaunchError
+    from qgpu.backends.transformer import emit_baked
+    from qgpu.toolchain.cuda.names import described
+
+    program = _compile(job)
+    (kernel, *others) = program.kernels
+    if others:
+        known = described([kernel.name for kernel in program.kernels])
+        raise failure(
+            "several kernels: a checkpoint holds one; choose it with --kernel", f"there are: {known}"
+        )
+    try:
+        baked = bake_kernel(kernel, program.machine, *shape)
+    except LaunchError as error:
+        raise failure(str(error)) from None
+    _write_checkpoint(folder, lambda directory: emit_baked(baked, directory, dtype, program.source))
+
+
+def _write_checkpoint(folder: Path, write: Callable[[str], object]) -> None:
     """Write a checkpoint into a folder, which gets its files only when all of them are complete."""
     from tempfile import TemporaryDirectory
 
-    from qgpu.backends.transformer import emit_checkpoint
     from qgpu.backends.transformer.allocate import AllocationError
     from qgpu.backends.transformer.schedule import ScheduleError
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".qgpuc-", dir=folder) as temporary:
-            emit_checkpoint(machine, temporary, dtype)
+            write(temporary)
             for file in Path(temporary).iterdir():
                 file.replace(folder / file.name)
     except (ScheduleError, AllocationError) as error:
