@@ -1,6 +1,8 @@
 """The engine: it knows nothing of what a checkpoint was compiled from, and skips only what is 0."""
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ import transformers
 from safetensors.numpy import load_file, save_file
 
 import machine_kernels
+from qgpu.backends.engine import native
 from qgpu.backends.engine.cache import cached_form
 from qgpu.backends.engine.layout import Form
 from qgpu.backends.engine.sequence import TokenSequence, load_form
@@ -298,6 +301,39 @@ def test_sequences_of_one_form_in_threads(form: Form) -> None:
 def test_tokens_that_are_none(form: Form, tokens: list[int]) -> None:
     with pytest.raises(ModelError, match="token"):
         TokenSequence(form).feed(tokens)
+
+
+# The compiled code that is kept.
+
+
+def test_kept_code_runs_without_numba(exact: Path, form: Form, tmp_path: Path) -> None:
+    """What a first sequence compiled, a process that never sees numba runs: the same answers."""
+    cached_form(exact, tmp_path)
+    tokens = np.random.default_rng(2).integers(0, VOCABULARY, 40).tolist()
+    expected = [TokenSequence(form).feed(tokens[: n + 1]) for n in range(len(tokens))]
+    program = (
+        "import sys; sys.modules['numba'] = None\n"
+        "from pathlib import Path\n"
+        "from qgpu.backends.engine.cache import cached_form\n"
+        "from qgpu.backends.engine.sequence import TokenSequence\n"
+        f"sequence = TokenSequence(cached_form({str(exact)!r}, Path({str(tmp_path)!r})))\n"
+        f"print([sequence.feed([token]) for token in {tokens}])"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert json.loads(result.stdout) == expected
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b'{"objects": {"feed": ["f", "00"]}, "sum": ""}', b"\xff"])
+def test_damaged_code_is_not_loaded(tmp_path: Path, damage: bytes) -> None:
+    kept = tmp_path / "code.json"
+    objects = {name: (name, b"code") for name in ("feed", "most_likely", "generate")}
+    native.write_objects(kept, objects)
+    assert native.read_objects(kept) == objects
+    content = kept.read_bytes()
+    kept.write_bytes(damage)
+    assert native.read_objects(kept) is None
+    kept.write_bytes(content.replace(b"code".hex().encode(), b"cafe".hex().encode(), 1))
+    assert native.read_objects(kept) is None
 
 
 # The cache of forms.

@@ -1,4 +1,4 @@
-"""Arrays by address: the loop's functions take two records of addresses instead of a hundred arrays.
+"""Arrays by address: the loop's functions take two records of addresses (records.py), not a hundred arrays.
 
 numba passes an array as seven words, and counts references to it. A record is passed as one pointer, and what
 is made from an address is not counted.
@@ -7,7 +7,6 @@ is made from an address is not counted.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,18 +19,6 @@ carray, types = _numba.carray, _numba.types
 
 _LENGTH = 1 << 40
 """Of an array of unknown length: nothing checks it."""
-
-
-def record(values: Mapping[str, Any]) -> Any:
-    """A record with the address of each array and the value of each number; it does not keep the arrays."""
-    kinds = [
-        (name, np.int64 if isinstance(value, (int, np.ndarray)) else np.float32)
-        for name, value in values.items()
-    ]
-    entries = tuple(
-        value.ctypes.data if isinstance(value, np.ndarray) else value for value in values.values()
-    )
-    return np.array([entries], np.dtype(kinds))[0]
 
 
 @_extending.intrinsic
@@ -82,3 +69,13 @@ def uint64s(address, offset):
 def bools(address, offset):
     """The truth values from an offset to an address on, as int8."""
     return carray(_pointer(address + offset), (_LENGTH,), np.int8)
+
+
+def records(dtype):
+    """A compiled function: the record of a type at an address."""
+
+    @compiled
+    def at(address):
+        return carray(_pointer(address), (1,), dtype)[0]
+
+    return at

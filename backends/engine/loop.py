@@ -48,22 +48,22 @@ _NEURON_BITS, _FIRST_OF_NEURON = np.uint64(NEURON_BITS), np.uint64(2**64 - NEURO
 
 
 @compiled
-def feed(form, state, tokens):
-    """Append tokens to a sequence."""
-    for token in tokens:
-        _step(form, state, token)
+def feed(form, state, tokens, count):
+    """Append so many tokens to a sequence."""
+    for i in range(count):
+        _step(form, state, tokens[i])
 
 
 @compiled
-def generate(form, state, token, stops, found):
-    """Append a token, then each answer, until one is a stop or `found` is full; return their number."""
-    for count in range(len(found)):
+def generate(form, state, token, stops, found, limit):
+    """Append a token, then each answer, until one is a stop or there are `limit`; return their number."""
+    for count in range(limit):
         _step(form, state, token)
         token = most_likely(form, state)
         found[count] = token
         if stops[token]:
             return count + 1
-    return len(found)
+    return limit
 
 
 @compiled

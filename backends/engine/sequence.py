@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from qgpu.backends.engine.arrays import record
 from qgpu.backends.engine.layout import CELL, GAIN, HIGH, LOW, RING, Form, State
+from qgpu.backends.engine.native import native_code
+from qgpu.backends.engine.records import record
 from qgpu.backends.engine.tensors import Arrays, ModelError, check_config, opened, read_config
 
 STRETCH = 4096
@@ -52,6 +53,7 @@ class TokenSequence:
         self._state = _new_state(form)
         self._form_record = _form_record(form)
         self._state_record = record(self._state._asdict())
+        self._code = native_code(self._form_record.dtype, self._state_record.dtype)
 
     @property
     def layers(self) -> int:
@@ -77,29 +79,28 @@ class TokenSequence:
         Raises:
             ModelError: a token is not in the vocabulary.
         """
-        from qgpu.backends.engine.loop import feed
-        from qgpu.backends.engine.walk import most_likely
-
         numbers = self._checked(tokens)
         for first in range(0, len(numbers), STRETCH):
             stretch = numbers[first : first + STRETCH]
-            feed(self._form_record, self._state_record, stretch)
+            self._call("feed", stretch.ctypes.data, len(stretch))
             if progress is not None:
                 progress(len(stretch))
-        return int(most_likely(self._form_record, self._state_record))
+        return self._call("most_likely")
 
     def generate(self, token: int, limit: int, stops: Collection[int]) -> list[int]:
         """Append a token, then each argmax, up to `limit` of them or one of `stops`; return those.
 
         The last of them has not been appended.
         """
-        from qgpu.backends.engine.loop import generate
-
         found = np.empty(limit, np.int64)
         is_stop = np.zeros(self.form.sizes[0], bool)
         is_stop[list(stops)] = True
-        count = generate(self._form_record, self._state_record, self._checked((token,))[0], is_stop, found)
+        first = int(self._checked((token,))[0])
+        count = self._call("generate", first, is_stop.ctypes.data, found.ctypes.data, limit)
         return found[:count].tolist()
+
+    def _call(self, name: str, *numbers: int) -> int:
+        return self._code[name](_address(self._form_record), _address(self._state_record), *numbers)
 
     def _checked(self, tokens: Sequence[int]) -> np.ndarray:
         numbers = np.asarray(tokens, np.int64)
@@ -114,6 +115,11 @@ class TokenSequence:
         memory = self._state.memory.reshape(-1, heads * key, value)
         nothing = np.zeros((heads * key, value), np.float32)
         return [memory[mixer] if mixer >= 0 else nothing for mixer in self.form.layer_mixer.tolist()]
+
+
+def _address(record: Any) -> int:
+    """The address of a record, which is an element of an array of one."""
+    return record.__array_interface__["data"][0]
 
 
 def _form_record(form: Form) -> Any:
