@@ -123,7 +123,10 @@ class _Builder:
         """Begin a stage with all the forms that read its norm [form, hidden]; return the first's number."""
         self._kind.append(kind)
         self._gain.append((1 + norm).astype(np.float32))
-        by_column, rows = np.nonzero(forms.T)
+        # Row by row it is found faster, above all in a mask, and sorted by column then.
+        rows, by_column = np.divmod(np.flatnonzero(forms != 0), self._hidden)
+        order = np.argsort(by_column, kind="stable")
+        rows, by_column = rows[order], by_column[order]
         weights = forms[rows, by_column]
         counts = np.bincount(by_column, minlength=self._hidden)
         ends = np.cumsum(counts)
