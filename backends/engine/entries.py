@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from qgpu.backends.engine import loop, walk
@@ -10,7 +9,7 @@ from qgpu.backends.engine.arrays import bools, int64s, records
 from qgpu.backends.engine.compiling import compiled
 
 
-def entries(form_type: Any, state_type: Any) -> dict[str, Callable[..., int]]:
+def entries(form_type: Any, state_type: Any) -> dict[str, Any]:
     """The functions to compile, by name; each takes the addresses of a form's and of a state's record first.
 
     Args:

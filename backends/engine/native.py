@@ -100,9 +100,8 @@ def _compile(form_type: Any, state_type: Any) -> Objects:
     from qgpu.backends.engine.entries import entries
 
     integer = importlib.import_module("numba").int64
-    dispatchers: dict[str, Any] = entries(form_type, state_type)
     objects = {}
-    for name, function in dispatchers.items():
+    for name, function in entries(form_type, state_type).items():
         signature = (integer,) * _ENTRIES[name]
         function.compile(signature)
         made = function.overloads[signature]
