@@ -5,23 +5,20 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import click
 
 from qgpu.backends.machine.assembly import program_text
-from qgpu.backends.machine.description import DescriptionError, load_description
+from qgpu.backends.machine.description import load_description
 from qgpu.backends.machine.follow import Step
-from qgpu.backends.machine.host import Dim3, Launch, LaunchError, build_launch
+from qgpu.backends.machine.host import Dim3, Launch, build_launch
 from qgpu.backends.machine.program import Kernel, Program
-from qgpu.backends.machine.verify import ProgramError
 from qgpu.ir import Function
 from qgpu.runtime.arguments import (
     FORMS,
     Argument,
-    ArgumentError,
     SpecError,
     argument_values,
     check_arguments,
@@ -31,23 +28,23 @@ from qgpu.runtime.arguments import (
 )
 from qgpu.runtime.baked import is_checkpoint, open_baked
 from qgpu.runtime.bench_command import bench_command
+from qgpu.runtime.chat_command import ask_command, chat_command
 from qgpu.runtime.check_text_command import check_text_command
 from qgpu.runtime.checkpoints import (
     DTYPES,
-    CheckpointError,
     checkpoint_machine,
     machine_difference,
 )
 from qgpu.runtime.conformance_command import conformance_command
 from qgpu.runtime.coverage_command import coverage_command
-from qgpu.runtime.engine import PREFILL_CHUNK, EngineError
+from qgpu.runtime.engine import PREFILL_CHUNK
 from qgpu.runtime.engines import BACKENDS, ENGINES, FAST_ENGINE, make_engine
 from qgpu.runtime.eval_command import eval_command
-from qgpu.runtime.hints import refusal_hints
-from qgpu.runtime.launch import MAX_TOKENS, DifferenceError, Outcome, run
+from qgpu.runtime.launch import MAX_TOKENS, Outcome, run
 from qgpu.runtime.programs import choose_kernel, open_ir, open_program
 from qgpu.runtime.progress import progress
 from qgpu.runtime.prove_command import prove_command
+from qgpu.runtime.refusing import refusing
 from qgpu.runtime.results import (
     argument_lines,
     fault_diagnostic,
@@ -60,38 +57,12 @@ from qgpu.runtime.structures import Structure, parse_given, spread
 from qgpu.runtime.token_file import check_tokens_file, emit_tokens
 from qgpu.toolchain.compile import CompileOptions
 from qgpu.toolchain.cuda.command_line import cuda_options
-from qgpu.toolchain.cuda.names import described, matching, readable
+from qgpu.toolchain.cuda.names import described, matching
 from qgpu.toolchain.cuda.options import CudaOptions
-from qgpu.toolchain.diagnostics import failure, reporting
+from qgpu.toolchain.diagnostics import failure
 from qgpu.toolchain.dimensions import Dimensions
 
-_PROGRAM = "qgpu"
 _BACKEND_HELP = f"What runs it: {'; '.join(f'{name}, {what}' for name, what in BACKENDS.items())}."
-_REFUSALS = (
-    ArgumentError,
-    CheckpointError,
-    DescriptionError,
-    DifferenceError,
-    EngineError,
-    LaunchError,
-    ProgramError,
-)
-
-
-@contextmanager
-def _refusing() -> Iterator[None]:
-    """Report what the body raises because of its input in one line, and end with exit status 1."""
-    with reporting(_PROGRAM):
-        try:
-            yield
-        except _REFUSALS as error:
-            message = readable(str(error))
-            raise failure(message, *refusal_hints(message)) from error
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            place = f"'{error.filename}': " if error.filename else ""
-            raise failure(f"{place}{error.strerror or error}") from error
 
 
 @dataclass(frozen=True)
@@ -121,7 +92,9 @@ def main() -> None:
     """Run kernels on a language model that was compiled to execute them."""
 
 
+main.add_command(ask_command)
 main.add_command(bench_command)
+main.add_command(chat_command)
 main.add_command(check_text_command)
 main.add_command(conformance_command)
 main.add_command(coverage_command)
@@ -133,7 +106,7 @@ main.add_command(prove_command)
 @click.argument("file")
 def objdump_command(file: str) -> None:
     """Print the machine code of a program, one line a block."""
-    with _refusing():
+    with refusing():
         click.echo(program_text(open_program(file)), nl=False)
 
 
@@ -226,7 +199,7 @@ def run_command(
     if tokens_file is not None:
         check_tokens_file(tokens_file, [file, *([machine] if machine else ()), *files_of(specs)])
     options = CompileOptions(cuda=cuda, cuda_compiler=cuda_compiler)
-    with _refusing():
+    with refusing():
         given = _arguments(specs)
         if backend == "ir":
             _run_ir(open_ir(file, kernel, options), grid, block, given, shared, as_json)

@@ -15,7 +15,7 @@ from qgpu.runtime.refusing import refusing
 if TYPE_CHECKING:
     from qgpu.backends.machine.description import MachineDescription
     from qgpu.backends.machine.host import Launch
-    from qgpu.runtime.expressions import Evaluation, Launcher, LaunchRecord
+    from qgpu.runtime.expressions import Evaluation, Launcher
     from qgpu.runtime.expressions.launcher import RunLaunch
     from qgpu.runtime.launch import Outcome
 
@@ -67,6 +67,7 @@ def eval_command(
     _check_usage(backend, model, dtype, check)
     from qgpu.backends.machine.description import load_description
     from qgpu.runtime.expressions import Launcher, evaluate
+    from qgpu.runtime.expressions.records import launch_line, launches_line
 
     with refusing():
         described = load_description(machine or "default")
@@ -75,9 +76,9 @@ def eval_command(
         launcher = Launcher(described, _runner(backend, described, model, dtype, device, check, max_tokens))
         evaluation = evaluate(expression, launcher)
     for record in evaluation.launches if verbose else ():
-        click.echo(record_line(record), err=True)
+        click.echo(launch_line(record), err=True)
     click.echo(json.dumps(_object(evaluation, launcher, backend, check)) if as_json else _text(evaluation))
-    click.echo(summary_line(evaluation, described, backend), err=True)
+    click.echo(launches_line(evaluation.launches, described, backend), err=True)
 
 
 def _check_usage(backend: str, model: str | None, dtype: str, check: bool) -> None:
@@ -115,29 +116,13 @@ def _runner(
     return on_engine
 
 
-def record_line(record: LaunchRecord) -> str:
-    """One launch in a line: `dot 3 3: 8 generated, 112 layer passes`."""
-    shapes = " ".join("x".join(map(str, shape)) or "1" for shape in record.shapes)
-    passes = "" if record.layer_passes is None else f", {record.layer_passes} layer passes"
-    return f"{record.routine} {shapes}: {record.tokens} generated{passes}"
-
-
-def summary_line(evaluation: Evaluation, machine: MachineDescription, backend: str) -> str:
-    """What ran where, and what it took."""
-    count = len(evaluation.launches)
-    passes = "" if evaluation.layer_passes is None else f", {evaluation.layer_passes} layer passes"
-    seconds = sum(record.seconds for record in evaluation.launches)
-    return (
-        f"{count} launch{'' if count == 1 else 'es'} on machine '{machine.name}' by {backend}: "
-        f"{evaluation.tokens} generated tokens{passes}, {seconds:.2f} s"
-    )
-
-
 def _text(evaluation: Evaluation) -> str:
     return str(evaluation.value.tolist())
 
 
 def _object(evaluation: Evaluation, launcher: Launcher, backend: str, checked: bool) -> dict[str, Any]:
+    from qgpu.runtime.expressions.records import launch_object
+
     return {
         "value": evaluation.value.tolist(),
         "machine": launcher.machine.name,
@@ -145,16 +130,5 @@ def _object(evaluation: Evaluation, launcher: Launcher, backend: str, checked: b
         "generated_tokens": evaluation.tokens,
         "layer_passes": evaluation.layer_passes,
         "checked": checked or None,
-        "launches": [
-            {
-                "kernel": record.routine,
-                "operands": [list(shape) for shape in record.shapes],
-                "grid": list(record.grid),
-                "block": list(record.block),
-                "prompt_tokens": record.prompt_tokens,
-                "generated_tokens": record.tokens,
-                "layer_passes": record.layer_passes,
-            }
-            for record in evaluation.launches
-        ],
+        "launches": list(map(launch_object, evaluation.launches)),
     }

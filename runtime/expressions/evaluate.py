@@ -15,6 +15,7 @@ import numpy as np
 from qgpu.runtime.expressions.functions import ALIASES, FUNCTIONS, INSTEAD, OPERATORS, Function, allows
 from qgpu.runtime.expressions.launcher import Launcher, LaunchRecord, RefusedError
 from qgpu.runtime.expressions.parse import parse
+from qgpu.runtime.expressions.records import total_layer_passes, total_tokens
 from qgpu.runtime.expressions.syntax import Array as ArrayNode
 from qgpu.runtime.expressions.syntax import Call, Index, Name, Node, Number, Slice, Statement
 from qgpu.runtime.library import ROUTINES
@@ -48,13 +49,12 @@ class Evaluation:
     @property
     def tokens(self) -> int:
         """Generated tokens of all launches."""
-        return sum(launch.tokens for launch in self.launches)
+        return total_tokens(self.launches)
 
     @property
     def layer_passes(self) -> int | None:
         """Generated tokens times layers; None where there are no layers."""
-        passes = [launch.layer_passes for launch in self.launches]
-        return None if None in passes else sum(one for one in passes if one is not None)
+        return total_layer_passes(self.launches)
 
 
 def evaluate(text: str, launcher: Launcher, name: str = "<expression>") -> Evaluation:
