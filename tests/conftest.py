@@ -52,3 +52,12 @@ def checkpoint(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("QGPU_CACHE", str(shared / "checkpoints"))
         yield built_checkpoint
+
+
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for what is built once for all processes of a test run."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if base.name.startswith("popen-") else base) / "shared"
+    folder.mkdir(exist_ok=True)
+    return folder

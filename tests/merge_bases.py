@@ -4,11 +4,22 @@ kind.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
 import json
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from qgpu.backends.machine.description import SMALL
+from qgpu.backends.transformer.merge.base import base_of, read_base
+from qgpu.backends.transformer.merge.build import build_merged
+from qgpu.backends.transformer.merge.plan import MergePlan, plan_merge
+
+MACHINE = dataclasses.replace(SMALL, name="mini", payload_bits=11)
+"""The machine that tests merge: as small as they come, with few tokens."""
 
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 """Qwen's special tokens; the markers below are added tokens too, but not special ones."""
@@ -74,7 +85,7 @@ class BaseKind:
     shard: str = "5GB"
     dtype: str = "float32"
     hidden: int = 256
-    intermediate: int = 1280
+    intermediate: int = 1728
     layers: int = 4
     value_heads: int = 4
     seed: int = 0
@@ -219,3 +230,33 @@ def make_tokenizer() -> Any:
     wrapped.add_tokens(list(MARKERS))
     wrapped.chat_template = CHAT_TEMPLATE
     return wrapped
+
+
+def merged_checkpoint(folder: Path, kind: BaseKind, dtype: str, **options: Any) -> tuple[Path, Path]:
+    """A base and what the machine makes of it in a dtype, built where the folder has none.
+
+    Args:
+        folder: a folder that all processes of a test run share.
+        options: of `build_merged`.
+    """
+    name = "-".join(str(value) for value in vars(kind).values())
+    base, merged = folder / f"base-{name}", folder / f"merged-{name}-{dtype}"
+    if not (base / "complete").exists():
+        building = Path(tempfile.mkdtemp(dir=folder))
+        make_base(building, kind)
+        (building / "complete").touch()
+        with contextlib.suppress(OSError):
+            building.rename(base)
+    if not merged.exists():
+        plan = dataclasses.replace(layout_plan(), base=read_base(base), dtype=dtype)
+        with contextlib.suppress(OSError):  # another process was faster
+            build_merged(plan, base, merged, "base", "qgpuc", **options)
+    return base, merged
+
+
+@functools.cache
+def layout_plan() -> MergePlan:
+    """The plan of MACHINE in bases of the usual sizes: its layout fits them all."""
+    return plan_merge(
+        base_of(text_settings(BaseKind()) | {"model_type": "qwen3_5_text"}, "base"), MACHINE, "float32"
+    )

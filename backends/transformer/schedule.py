@@ -75,11 +75,13 @@ def outputs_of(node: Node) -> list[Channel]:
     return list(dict.fromkeys(channel for column in node.columns for channel, _ in column.outputs))
 
 
-def schedule(circuit: Circuit, shape: ModelShape, attention: bool = True) -> Schedule:
+def schedule(circuit: Circuit, shape: ModelShape, attention: bool = True, narrow: bool = True) -> Schedule:
     """Place a circuit in as few layers as list scheduling finds, with as narrow a widest layer as keeps them
     few.
 
     With `attention`, one layer is kept free of heads for full attention, which transformers' cache asks for.
+    Without `narrow`, the widest layer may have as many neurons as the shape allows: the host's layers are as
+    wide anyway.
 
     Nodes are taken by slack: at first those with the longest chain of dependents, then in the order of a
     placement from the end, so that what can wait leaves room in its layer for what cannot.
@@ -92,6 +94,8 @@ def schedule(circuit: Circuit, shape: ModelShape, attention: bool = True) -> Sch
     best = _fewest_layers(graph, shape)
     if best is None:
         raise ScheduleError(f"the circuit does not fit layers of {shape.heads} heads")
+    if not narrow:
+        return _layered(circuit, best, graph, attention)
     last = max(best.values())
     low, high = 1, shape.intermediate
     latest = _place_backwards(graph, _Capacity(shape.heads, shape.intermediate), best)

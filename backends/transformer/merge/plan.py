@@ -8,12 +8,12 @@ from functools import cached_property
 
 from qgpu.backends.machine.description import DescriptionError, MachineDescription, ModelShape
 from qgpu.backends.transformer.allocate import AllocationError, allocate
-from qgpu.backends.transformer.circuit import Channel, Circuit
+from qgpu.backends.transformer.circuit import Channel, Circuit, Head
 from qgpu.backends.transformer.emit import Layout, intermediate_needed
 from qgpu.backends.transformer.merge.base import Base, MergeError
 from qgpu.backends.transformer.merge.shapes import TensorShape, model_tensors
 from qgpu.backends.transformer.merge.stream import FLAGS, TextScale, text_scale
-from qgpu.backends.transformer.numerics import constant_amplitudes
+from qgpu.backends.transformer.numerics import constant_amplitudes, row_constants
 from qgpu.backends.transformer.processor import build_processor
 from qgpu.backends.transformer.schedule import Schedule, schedule
 
@@ -106,6 +106,7 @@ def plan_merge(base: Base, machine: MachineDescription, dtype: str) -> MergePlan
     """
     hosted = _hosted(machine, base)
     circuit = build_processor(hosted)
+    _check_heads(circuit, base)
     room = base.intermediate
     for _ in range(SCHEDULES):
         layout = _narrowest(circuit, hosted, base, room)
@@ -115,6 +116,8 @@ def plan_merge(base: Base, machine: MachineDescription, dtype: str) -> MergePlan
             return MergePlan(base, dataclasses.replace(hosted, model=layout.shape), layout, width, dtype)
         # The neurons that empty places are not known before there is a schedule.
         room -= needed - base.intermediate
+        if room < 1:
+            break
     raise MergeError(
         f"machine '{machine.name}' needs {needed} neurons in a layer; the base's intermediate_size is "
         f"{base.intermediate}"
@@ -125,7 +128,7 @@ def _narrowest(circuit: Circuit, hosted: MachineDescription, base: Base, room: i
     """The layout in the narrowest stream, with layers of up to `room` neurons of the circuit."""
     try:
         shape = dataclasses.replace(hosted.model, intermediate=room)
-        placed = schedule(circuit, shape, attention=False)
+        placed = schedule(circuit, shape, attention=False, narrow=False)
     except ValueError as error:
         raise MergeError(f"machine '{hosted.name}' does not fit the base's layers: {error}") from None
     alone = _read_by_the_head(circuit)
@@ -142,9 +145,23 @@ def _hosted(machine: MachineDescription, base: Base) -> MachineDescription:
     if base.value_heads % base.key_heads:
         raise MergeError(f"{base.value_heads} value heads are no multiple of {base.key_heads} key heads")
     try:
+        row_constants(base.value_dim)
         return dataclasses.replace(machine, model=shape)
     except DescriptionError as error:
         raise MergeError(f"{error}, in the base's heads of {base.key_dim} keys") from None
+    except ValueError as error:
+        raise MergeError(f"the base's linear_value_head_dim: {error}") from None
+
+
+def _check_heads(circuit: Circuit, base: Base) -> None:
+    """Refuse heads that are larger than the base's."""
+    columns = base.value_dim - row_constants(base.value_dim)[0]
+    for head in circuit.heads:
+        if isinstance(head, Head) and (len(head.columns) > columns or len(head.keys) > base.key_dim):
+            raise MergeError(
+                f"head '{head.name}' has {len(head.keys)} rows of {len(head.columns)} bits; the base's heads "
+                f"have linear_key_head_dim = {base.key_dim} rows of {columns}"
+            )
 
 
 def _read_by_the_head(circuit: Circuit) -> list[Channel]:
