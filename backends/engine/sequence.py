@@ -52,7 +52,7 @@ class TokenSequence:
         self.form = form
         self._state = _new_state(form)
         self._form_record = _form_record(form)
-        self._state_record = record(self._state._asdict())
+        self._hold_state()
         self._code = native_code(self._form_record.dtype, self._state_record.dtype)
 
     @property
@@ -71,7 +71,12 @@ class TokenSequence:
             array[:] = 0
         state.used[:] = 0
         self._state = state._replace(memory=np.zeros_like(state.memory))
+        self._hold_state()
+
+    def _hold_state(self) -> None:
+        """Note where the records are: to ask an array for it takes longer than a token does."""
         self._state_record = record(self._state._asdict())
+        self._addresses = _address(self._form_record), _address(self._state_record)
 
     def feed(self, tokens: Sequence[int], progress: Callable[[int], object] | None = None) -> int:
         """Append tokens, at least one; return the argmax of the logits after the last of them.
@@ -100,7 +105,7 @@ class TokenSequence:
         return found[:count].tolist()
 
     def _call(self, name: str, *numbers: int) -> int:
-        return self._code[name](_address(self._form_record), _address(self._state_record), *numbers)
+        return self._code[name](*self._addresses, *numbers)
 
     def _checked(self, tokens: Sequence[int]) -> np.ndarray:
         numbers = np.asarray(tokens, np.int64)
