@@ -348,6 +348,13 @@ def test_commands_refuse(
 def test_limits_are_told(tmp_path: Path) -> None:
     """docs/chat.md has every limit as it is."""
     text = (Path(__file__).parent.parent / "docs" / "chat.md").read_text(encoding="utf-8")
-    for name in ("REPLIES", "FAILURES", "REPLY_CHARACTERS", "SOURCE_CHARACTERS", "LAUNCH_TOKENS"):
+    for name in (
+        "REPLIES",
+        "FAILURES",
+        "REPLY_CHARACTERS",
+        "THINKING_CHARACTERS",
+        "SOURCE_CHARACTERS",
+        "LAUNCH_TOKENS",
+    ):
         assert f"{getattr(limits, name):,}" in text, name
     assert session.FAILURES == limits.FAILURES and chat_command.chat_command.name == "chat"

@@ -1,10 +1,10 @@
 """What a text model is given at most: it is trusted with nothing that has no bound."""
 
-REPLY_TOKENS = 2048
-"""Tokens of one reply, which the text model counts."""
+REPLY_CHARACTERS = 8_000
+"""Characters of one reply, counted as they come; it has no more tokens either."""
 
-REPLY_CHARACTERS = 16_000
-"""Characters of one reply, which are counted as they come, whatever the text model does."""
+THINKING_CHARACTERS = 32_000
+"""The same where the model may think before it replies."""
 
 REPLIES = 12
 """Replies to one question: calls of the tool, and the answer."""

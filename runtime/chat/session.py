@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from qgpu.runtime.chat.calls import Call, CallError, Reply, parse_reply, visible
-from qgpu.runtime.chat.limits import FAILURES, REPLIES, REPLY_CHARACTERS, REPLY_TOKENS
+from qgpu.runtime.chat.limits import FAILURES, REPLIES, REPLY_CHARACTERS, THINKING_CHARACTERS
 from qgpu.runtime.chat.text_model import Message, TextModel
 from qgpu.runtime.chat.tool import NAME, Tool, ToolAnswer, ToolError
 from qgpu.runtime.expressions.launcher import LaunchRecord
 
 
-class Observer:
-    """Who looks on while a question is answered; does nothing."""
+class Observer(Protocol):
+    """Who looks on while a question is answered."""
 
     def text(self, piece: str) -> None:
         """More of a reply's text, as it comes."""
@@ -24,6 +24,10 @@ class Observer:
 
     def answered(self, answer: ToolAnswer) -> None:
         """The tool has answered."""
+
+
+class _Nobody(Observer):
+    """Does nothing of what comes."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class Session:
         self._model = model
         self._tool = tool
         self._template = {"enable_thinking": think}
+        self._most = THINKING_CHARACTERS if think else REPLY_CHARACTERS
         self.messages: list[Message] = [{"role": "system", "content": tool.instructions}]
 
     def ask(self, question: str, observer: Observer | None = None) -> Answer:
@@ -75,7 +80,7 @@ class Session:
         """
         before = len(self.messages)
         try:
-            return self._answer(question, observer or Observer())
+            return self._answer(question, observer or _Nobody())
         except BaseException:
             del self.messages[before:]
             raise
@@ -110,9 +115,9 @@ class Session:
         """One reply of the model, whose text is told of as it comes."""
         reply, shown = "", 0
         pieces = self._model.generate_text(
-            self.messages, [self._tool.declaration], limit=REPLY_TOKENS, template=self._template
+            self.messages, [self._tool.declaration], limit=self._most, template=self._template
         )
-        for piece in _bounded(pieces):
+        for piece in _bounded(pieces, self._most):
             reply += piece
             text = visible(reply)
             observer.text(text[shown:])
@@ -155,11 +160,11 @@ def _function(call: Call) -> dict[str, Any]:
     return {"name": call.name, "arguments": dict(call.arguments)}
 
 
-def _bounded(pieces: Iterator[str]) -> Iterator[str]:
-    """The pieces of a reply, as many as a reply may have."""
+def _bounded(pieces: Iterator[str], most: int) -> Iterator[str]:
+    """The pieces of a reply, up to so many characters; one without a character counts as one."""
     count = 0
     for piece in pieces:
         count += max(1, len(piece))
-        if count > REPLY_CHARACTERS:
-            raise _EndlessError(f"a reply has not ended after {REPLY_CHARACTERS} characters")
+        if count >= most:
+            raise _EndlessError(f"a reply has not ended after {most} characters")
         yield piece
