@@ -20,7 +20,7 @@ from codegen_runs import words
 from qgpu.backends import transformer
 from qgpu.backends.machine.baked import BakedKernel, bake_kernel
 from qgpu.backends.machine.block import Block, row_bits
-from qgpu.backends.machine.description import SEED, SMALL, MachineDescription
+from qgpu.backends.machine.description import SMALL, MachineDescription
 from qgpu.backends.machine.host import Dim3, LaunchError, build_launch
 from qgpu.backends.machine.program import Kernel
 from qgpu.backends.machine.tokens import vocabulary
@@ -81,7 +81,7 @@ CASES = {
     "collatz": Case(
         "examples/collatz.cu", SMALL, (ONE, (3, 1, 1), [words(1, 2, 3), bytes(12), 3]), shaped=True
     ),
-    "reduction": Case("tests/files/reduction.cu", SEED, ((2, 1, 1), (4, 1, 1), [bytes(16), 10])),
+    "reduction": Case("tests/files/reduction.cu", SMALL, ((2, 1, 1), (4, 1, 1), [bytes(16), 10])),
 }
 """A sum by atomic operations, a loop that lanes leave one by one, and shared memory with barriers."""
 

@@ -219,7 +219,8 @@ class Circuit:
     """A circuit under construction: channels, the token table, neurons, heads and the readout.
 
     `row_tables` has the channels that the current block alone decides, where a program is baked: one value
-    for each block that can be the current one. `bake` makes neurons of them.
+    for each block that can be the current one. `bake` makes neurons of them. `exclusive` pairs channels at least
+    one of which is always 0.
     """
 
     def __init__(self, vocabulary_size: int) -> None:
@@ -227,6 +228,7 @@ class Circuit:
         self.channels: list[Channel] = []
         self.token_tables: dict[Channel, np.ndarray] = {}
         self.row_tables: dict[Channel, np.ndarray] = {}
+        self.exclusive: dict[Channel, Channel] = {}
         self.neurons: list[Neuron] = []
         self.heads: list[Head | CounterHead] = []
         self.readout = Readout()

@@ -227,6 +227,8 @@ class _Round:
         folded.readout.logits = logits
         folded.row_tables = {c: table for c, table in self.tables.items() if c in needed}
         folded.token_tables = {c: table for c, table in self.circuit.token_tables.items() if c in needed}
+        pairs = self.circuit.exclusive.items()
+        folded.exclusive = {one: other for one, other in pairs if {one, other} <= needed}
         folded.adopt(channel for channel in self.circuit.channels if channel in needed)
         return folded
 

@@ -46,6 +46,7 @@ class Ranges:
             self._low[self._index[channel]] = self._high[self._index[channel]] = table
         self.order = in_order([*circuit.neurons, *circuit.heads])
         self._falling = set(_falling(self.order))
+        self._exclusive = circuit.exclusive
         self._gates: dict[Neuron, tuple[np.ndarray, np.ndarray]] = {}
         waiting = Counter(channel for node in self.order for channel in outputs_of(node))
         for node in self.order:
@@ -117,7 +118,18 @@ class Ranges:
             places, weights = np.array(pairs).T
             one, other = self._low[places].T * weights, self._high[places].T * weights
             low, high = low + np.minimum(one, other).sum(axis=1), high + np.maximum(one, other).sum(axis=1)
-        return low, high
+        return low, high - self._not_both(form)
+
+    def _not_both(self, form: Form) -> np.ndarray | int:
+        """What the highest value of a form counts too much, of channels that exclude each other."""
+        too_much: np.ndarray | int = 0
+        for channel, weight in form.terms.items():
+            other = self._exclusive.get(channel)
+            beside = 0 if other is None else form.terms.get(other, 0)
+            if other is not None and weight > 0 and beside > 0:
+                highest = weight * self.channel(channel)[1], beside * self.channel(other)[1]
+                too_much = too_much + np.minimum(*highest)
+        return too_much
 
     def _of_token(self, given: frozenset[tuple[Channel, int]]) -> tuple[int, int]:
         if given not in self._over_tokens:

@@ -85,6 +85,7 @@ def sum_digits(
         )
         for index, places in enumerate(ranges)
     ]
+    circuit.exclusive.update((digit.generate, digit.propagate) for digit in digits)
     for columns, enable in alternatives:
         values = [_value(columns[r.start : r.stop], maxima[r.start : r.stop]) for r in ranges]
         lower = [_value(*below), *values]
