@@ -4,6 +4,7 @@
 # make fuzz   2,000 random kernels, the strength of such kernels, and 10,000 mutated inputs
 # make bench  every measurement, into docs/benchmarks.md: an hour
 # make soak   the engine against the reference on many launches, TOKENS tokens in all, into docs/benchmarks.md
+# make changes   CHANGES random changes of one weight: which show in a token, and which of those are found: hours
 # make clean  remove what the others made
 #
 # PYTHON=python3.12   the Python that the virtual environment is made with (3.11 or later)
@@ -13,6 +14,7 @@ TORCH_INDEX ?=
 TEST_WORKERS ?= 2
 KERNELS ?= 2000
 TOKENS ?= 10000000
+CHANGES ?= 1000
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
@@ -22,7 +24,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: demo test lint fuzz bench soak clean
+.PHONY: demo test lint fuzz bench soak changes clean
 .DEFAULT_GOAL := demo
 
 demo: $(INSTALLED)
@@ -49,6 +51,9 @@ bench: $(INSTALLED)
 
 soak: $(INSTALLED)
 	cd tests && PYTHONPATH=../examples ../$(BIN)/python -m soak --tokens $(TOKENS) --write ../docs/benchmarks.md
+
+changes: $(INSTALLED)
+	cd tests && PYTHONPATH=../examples ../$(BIN)/python -m changes --changes $(CHANGES) --prove
 
 clean:
 	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis
