@@ -124,10 +124,10 @@ class Runner:
 def first_wrong(sequence: TokenSequence, followed: Followed) -> int | None:
     """The number of the first token of a sequence after which the engine says something else, or None."""
     sequence.begin()
-    expected = followed.expected.tolist()
+    tokens, expected = followed.tokens.tolist(), followed.expected.tolist()
     first = 0
     for number in np.flatnonzero(followed.expected >= 0).tolist():
-        if sequence.feed(followed.tokens[first : number + 1]) != expected[number]:
+        if sequence.feed(tokens[first : number + 1]) != expected[number]:
             return number
         first = number + 1
     return None

@@ -93,7 +93,7 @@ def _used(name: str, tensors: Tensors) -> np.ndarray:
     tensor = tensors[name]
     if prefix.endswith("mlp"):
         gate, down = tensors[f"{prefix}.gate_proj.weight"], tensors[f"{prefix}.down_proj.weight"]
-        live = gate.any(axis=1) & down.any(axis=0)
+        live = np.any(gate, axis=1) & np.any(down, axis=0)
         return np.broadcast_to(live if part == "down_proj" else live[:, None], tensor.shape)
     if not prefix.endswith("linear_attn"):
         return np.ones(tensor.shape, bool)
@@ -105,9 +105,9 @@ HEAD_PARTS = ("in_proj_qkv", "in_proj_z", "in_proj_b", "out_proj")
 
 def _used_of_heads(part: str, of: Tensors, tensor: np.ndarray) -> np.ndarray:
     """Columns are used that are read into a channel, or that hold the constant and are never read."""
-    written = of["in_proj_qkv"].any(axis=1)
+    written = np.any(of["in_proj_qkv"], axis=1)
     width = of["out_proj"].shape[1]
-    values, gates, outputs = written[-width:], of["in_proj_z"].any(axis=1), of["out_proj"].any(axis=0)
+    values, gates, outputs = written[-width:], np.any(of["in_proj_z"], axis=1), np.any(of["out_proj"], axis=0)
     columns = values & (outputs == gates)
     keys = len(written) - width
     rows = np.concatenate([written[:keys], columns])

@@ -33,7 +33,7 @@ MLP = ("gate", "up", "down")
 class Tensors(Protocol):
     """Named tensors as float64."""
 
-    def __getitem__(self, name: str) -> np.ndarray: ...
+    def __getitem__(self, name: str, /) -> np.ndarray: ...
 
 
 def check(

@@ -210,7 +210,7 @@ class HeadReader:
         for column in np.flatnonzero(mixer["norm"] != 1):
             factor = amount(float(mixer["norm"][column]))
             report(mixer.name("norm"), int(column), None, f"the column is multiplied by {factor}, not by 1")
-        used = mixer["in_proj_qkv"].any(axis=1)
+        used = np.any(mixer["in_proj_qkv"], axis=1)
         for row, tap in enumerate(self._taps):
             if tap < 0 and (used[row] or mixer["conv1d"][row].any()):
                 report(mixer.name("conv1d"), row, None, "the convolution is not a single tap of 1")
