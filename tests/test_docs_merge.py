@@ -23,7 +23,7 @@ def parameters(base: Base, layers: int, hidden: int, tokens: int, tied: bool) ->
 
 
 def test_the_table_of_sizes() -> None:
-    """Layers and widths are those that test_merge_plan.py's dry runs give; the rest follows from the shapes."""
+    """Layers and widths are those of the dry runs; the rest follows from the shapes."""
     rows = ROW.findall(DOCUMENT)
     assert [row[0] for row in rows] == ["0.8B", "2B", "4B", "9B"]
     for size, layers, hidden, told, written, own in rows:
