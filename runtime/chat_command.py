@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import importlib
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -214,15 +217,25 @@ class _Shown:
             click.secho(f"  {title if number == 0 else ' ' * len(title)}{line}", dim=True, err=self._err)
 
 
+def _load_line_editing() -> None:
+    """Let `input` have a history and editing keys, where there is a library for it."""
+    with contextlib.suppress(ImportError):
+        importlib.import_module("readline")
+
+
 def _questions() -> Iterator[str]:
     """The lines that someone types, or those of a file; an empty one ends a conversation on a terminal."""
     if not sys.stdin.isatty():
         yield from filter(None, map(str.strip, sys.stdin))
         return
+    _load_line_editing()
     while True:
+        # NVRTC leaves Ctrl-C such that it would not interrupt what waits for a line.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             question = input("> ").strip()
         except EOFError:
+            click.echo()
             return
         except KeyboardInterrupt:
             click.echo()
