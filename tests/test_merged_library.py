@@ -1,0 +1,132 @@
+"""The library in merged models, and conversations with them: every token of a launch is what the whole model
+says, alone and after text.
+
+Here are some of the routines; with QGPU_ALL_ROUTINES set, all of them that fit the machine of these tests.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from library_cases import ORACLES, operands
+from merge_bases import CORPUS, MACHINE, make_tokenizer, merged_checkpoint
+from qgpu.backends.machine.host import Launch
+from qgpu.runtime.chat import Session
+from qgpu.runtime.chat.expression_tool import ExpressionTool
+from qgpu.runtime.chat.machine import bounded_runs
+from qgpu.runtime.expressions.launcher import Launcher, RefusedError
+from qgpu.runtime.launch import Outcome, run
+from qgpu.runtime.library import ROUTINES
+from qgpu.runtime.merged import Merged, open_merged
+from qgpu.runtime.stock import StockEngine
+from qgpu.runtime.verify import Verifier, verify
+from scripted_model import ScriptedModel, last_answer, xml_call
+from test_merge import TEXT_CLASS, VISION_CLASS
+
+NAMES = list(ROUTINES) if "QGPU_ALL_ROUTINES" in os.environ else ["dot", "sort"]
+TEXT_TOKENS = 500
+WAYS = ("weights", "plain", "plain after text")
+"""By the compiled layers alone, through all layers, and so after text."""
+
+
+@pytest.fixture(scope="module", params=[TEXT_CLASS, VISION_CLASS], ids=["float32", "bfloat16"])
+def merged(request: pytest.FixtureRequest, shared_folder: Path) -> Merged:
+    kind, dtype = request.param
+    return open_merged(merged_checkpoint(shared_folder, kind, dtype, shard_bytes=1 << 25)[1])
+
+
+class AfterText(StockEngine):
+    """A model whose sequences begin with text."""
+
+    text: tuple[int, ...] = ()
+
+    def begin(self) -> None:
+        super().begin()
+        if self.text:
+            ids = self._torch.tensor([self.text], device=self._device)
+            with self._torch.inference_mode():
+                self.model(input_ids=ids, use_cache=True, logits_to_keep=1, **{self._cache_name: self.cache})
+
+
+@pytest.fixture(scope="module")
+def engines(merged: Merged) -> dict[str, StockEngine]:
+    made: dict[str, Any] = {backend: merged.launch_engine(backend) for backend in ("weights", "plain")}
+    after = AfterText.of(made["plain"].model)
+    after.first_token = made["plain"].first_token
+    after.text = tuple(make_tokenizer()("".join(CORPUS) * 20)["input_ids"][:TEXT_TOKENS])
+    assert len(after.text) == TEXT_TOKENS
+    return made | {"plain after text": after}
+
+
+def confirmed(engine: StockEngine) -> Callable[[Launch], Outcome]:
+    """Runs a launch on the interpreter, and has the model confirm every token and every answer to READ."""
+    return lambda launch: verify(launch, Verifier(engine)).outcome
+
+
+def is_exact(name: str, launcher: Launcher) -> bool:
+    given = operands(name, np.random.default_rng(11), (5, 2, 3), False)
+    return np.array_equal(launcher(name, given), np.asarray(ORACLES[name](*given)).astype(np.int64))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", NAMES)
+def test_routines(name: str, way: str, merged: Merged, engines: dict[str, StockEngine]) -> None:
+    assert is_exact(name, Launcher(MACHINE, confirmed(engines[way])))
+
+
+def test_generated_token_by_token(merged: Merged, engines: dict[str, StockEngine]) -> None:
+    """Without an interpreter that proposes: greedy decoding through all of the layers."""
+    engine = engines["plain after text"]
+    assert is_exact("dot", Launcher(MACHINE, lambda launch: run(launch, engine)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_engine(name: str, merged: Merged) -> None:
+    """The compiled layers' files, without torch."""
+    if merged.dtype != "float32":
+        pytest.skip("the engine computes in float32")
+    engine = merged.launch_engine("engine")
+    assert is_exact(name, Launcher(MACHINE, lambda launch: run(launch, engine)))
+
+
+def test_a_refusal_is_the_same(engines: dict[str, StockEngine]) -> None:
+    launcher = Launcher(MACHINE, confirmed(engines["plain"]))
+    with pytest.raises(RefusedError, match=r"the sum does not fit 32 bits \(element 1\)"):
+        launcher("add", [np.array([1, 2**31 - 1], np.int32), np.array([1, 1], np.int32)])
+
+
+def test_a_conversation(merged: Merged) -> None:
+    """Given replies, launches on the merged model, and the base's own chat template around them."""
+    model = ScriptedModel(xml_call(expression="[1, 2, 3] @ [4, 5, 6]"), last_answer)
+    tool = ExpressionTool(merged.machine, bounded_runs(lambda: merged.launch_engine("weights"), check=True))
+    chat = Session(model, tool)
+    assert chat.ask("The dot product?").text == "The result is 32."
+    text = merged.tokenizer.apply_chat_template(chat.messages, tools=[tool.declaration], tokenize=False)
+    assert '"name": "cuda"' in text and tool.instructions in text
+    assert "<function=cuda>\n<parameter=expression>\n[1, 2, 3] @ [4, 5, 6]\n</parameter>" in text
+    assert "<tool_response>\n32\n</tool_response>" in text
+
+
+def test_a_text_model_without_sense(merged: Merged) -> None:
+    """Random weights say something, or go on and on: either way the conversation is whole afterwards."""
+    chat = Session(Brief(merged), ExpressionTool(merged.machine, bounded_runs(merged.launch_engine)))
+    answer = chat.ask("What is 1 + 1?")
+    assert answer.text or answer.stopped
+    assert [message["role"] for message in chat.messages][:2] == ["system", "user"]
+    assert chat.messages[-1]["role"] == "assistant"
+
+
+class Brief:
+    """A text model whose replies have no more than twenty tokens."""
+
+    def __init__(self, model: Merged) -> None:
+        self._model = model
+
+    def generate_text(self, messages: Any, tools: Any = None, *, limit: int = 0, template: Any = None) -> Any:
+        return self._model.generate_text(messages, tools, limit=20, template=template)
