@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 import click
 
 from qgpu.backends.machine.description import DescriptionError, load_description
+from qgpu.runtime.baked import is_checkpoint, open_baked
+from qgpu.runtime.checkpoints import CheckpointError, baked_hash, machine_difference
 from qgpu.toolchain.diagnostics import failure, reporting
 
 if TYPE_CHECKING:
-    from qgpu.backends.machine.description import MachineDescription
     from qgpu.backends.prover.equivalence.difference import Difference
+    from qgpu.backends.prover.program import Condition
     from qgpu.backends.prover.prove import Certificate
     from qgpu.backends.transformer.emit import Layout
 
@@ -39,15 +41,14 @@ def prove_command(directory: str, machine: str | None, certificate: str | None, 
     """
     from qgpu.backends.prover.checkpoint import ProofError
     from qgpu.backends.prover.equivalence.check import check
-    from qgpu.backends.prover.program import program_conditions
     from qgpu.backends.prover.prove import prove
 
     with reporting("qgpu"):
         try:
-            meant = None if machine is None else _meant(machine)
-            differences = None if meant is None else check(directory, meant[1])
-            proof = prove(directory, [] if meant is None else program_conditions(*meant))
-        except (DescriptionError, ProofError) as error:
+            conditions, meant = ([], None) if machine is None else _meant(directory, machine)
+            differences = None if meant is None else check(directory, meant)
+            proof = prove(directory, conditions)
+        except (DescriptionError, CheckpointError, ProofError) as error:
             raise failure(str(error)) from None
         content = proof.to_json()
         if differences is not None:
@@ -58,12 +59,24 @@ def prove_command(directory: str, machine: str | None, certificate: str | None, 
     _report(proof, differences or [])
 
 
-def _meant(machine: str) -> tuple[MachineDescription, Layout]:
+def _meant(directory: str, machine: str) -> tuple[list[Condition], Layout]:
+    """The circuit that a checkpoint is meant to be, and what is taken for granted of a machine's programs.
+
+    The rows of a baked checkpoint are in its circuit, so nothing is taken for granted of them.
+    """
+    from qgpu.backends.prover.program import program_conditions
+    from qgpu.backends.transformer.bake import build_baked
     from qgpu.backends.transformer.emit import lay_out
     from qgpu.backends.transformer.processor import build_processor
 
     described = load_description(machine)
-    return described, lay_out(build_processor(described), described.model)
+    if not is_checkpoint(directory) or baked_hash(directory) is None:
+        layout = lay_out(build_processor(described), described.model)
+        return program_conditions(described, layout), layout
+    baked = open_baked(directory)
+    if difference := machine_difference(baked.machine, described):
+        raise CheckpointError(f"'{directory}' is the checkpoint of another machine: {difference}")
+    return [], lay_out(build_baked(baked), described.model)
 
 
 def _write(path: Path, text: str) -> None:

@@ -24,6 +24,7 @@ from qgpu.backends.machine.description import SMALL, MachineDescription
 from qgpu.backends.machine.host import Dim3, LaunchError, build_launch
 from qgpu.backends.machine.program import Kernel
 from qgpu.backends.machine.tokens import vocabulary
+from qgpu.backends.prover.equivalence.check import check
 from qgpu.backends.reference.run import run_launch
 from qgpu.backends.transformer import emit_baked
 from qgpu.backends.transformer.bake import build_baked
@@ -129,6 +130,10 @@ def test_what_the_kernel_never_uses_is_gone(folders: Callable[[str], tuple[Path,
     assert units >= {"mad", "cmp"}
     assert not units & {"prmt", "brev", "clz", "rcp", "popc", "merge"}
     assert not any(head.name.startswith(("rom", "stage", "memory2")) for head in layout.circuit.heads)
+
+
+def test_the_tensors_are_the_circuit(folders: Callable[[str], tuple[Path, Layout]]) -> None:
+    assert check(*folders("dot")) == []
 
 
 def test_rows_for_a_shape_are_for_that_shape_alone() -> None:
