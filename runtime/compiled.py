@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qgpu.runtime.engine import EngineError, Progress
@@ -80,10 +81,11 @@ def _merged_form(directory: str | os.PathLike[str]) -> Form | None:
     from qgpu.backends.transformer.merge.base import MergeError
     from qgpu.backends.transformer.merge.parts import merged_table, open_merged_checkpoint
 
-    if merged_table(directory) is None:
+    folder = Path(directory)
+    if merged_table(folder) is None:
         return None
     try:
-        merged = open_merged_checkpoint(directory)
+        merged = open_merged_checkpoint(folder)
         return form_of(_MergedTensors(merged), merged.compiled_config(grouped=False))
     except MergeError as error:
         raise EngineError(str(error)) from error

@@ -69,9 +69,7 @@ def test_too_few_neurons_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     there = layout_plan().layout
     monkeypatch.setattr(plan, "build_processor", lambda machine: there.circuit)
     monkeypatch.setattr(plan, "schedule", lambda circuit, shape, **how: there.schedule)
-    with pytest.raises(
-        MergeError, match=r"needs \d+ neurons in a layer; the base's intermediate_size is 900"
-    ):
+    with pytest.raises(MergeError, match="neurons in a layer than the base's intermediate_size of 900"):
         plan_merge(base_of(settings(intermediate_size=900), "config.json"), MACHINE, "float32")
 
 

@@ -119,7 +119,7 @@ def plan_merge(base: Base, machine: MachineDescription, dtype: str) -> MergePlan
         if room < 1:
             break
     raise MergeError(
-        f"machine '{machine.name}' needs {needed} neurons in a layer; the base's intermediate_size is "
+        f"machine '{machine.name}' needs more neurons in a layer than the base's intermediate_size of "
         f"{base.intermediate}"
     )
 

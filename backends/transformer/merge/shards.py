@@ -106,6 +106,6 @@ def _bytes(tensor: TensorShape, dtype: str, rows: Iterable[torch.Tensor]) -> Ite
             raise ValueError(f"{tensor.name}: a block of {block.dtype} {tuple(block.shape)}")
         missing -= block.numel()
         if block.numel():
-            yield memoryview(block.contiguous().view(torch.uint8).reshape(-1).numpy())
+            yield block.contiguous().view(torch.uint8).reshape(-1).numpy().data
     if missing:
         raise ValueError(f"{tensor.name}: {missing} numbers are missing")
