@@ -6,8 +6,9 @@ Here are some of the routines; with QGPU_ALL_ROUTINES set, all of them that fit 
 
 from __future__ import annotations
 
+import copy
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,16 +43,21 @@ def merged(request: pytest.FixtureRequest, shared_folder: Path) -> Merged:
 
 
 class AfterText(StockEngine):
-    """A model whose sequences begin with text."""
+    """A model whose sequences begin with text; it is taken in once."""
 
-    text: tuple[int, ...] = ()
+    after_text: Any = None
+
+    def take(self, text: Sequence[int]) -> None:
+        super().begin()
+        ids = self._torch.tensor([text], device=self._device)
+        with self._torch.inference_mode():
+            self.model(input_ids=ids, use_cache=True, logits_to_keep=1, **{self._cache_name: self.cache})
+        self.after_text = self.cache
 
     def begin(self) -> None:
         super().begin()
-        if self.text:
-            ids = self._torch.tensor([self.text], device=self._device)
-            with self._torch.inference_mode():
-                self.model(input_ids=ids, use_cache=True, logits_to_keep=1, **{self._cache_name: self.cache})
+        if self.after_text is not None:
+            self.cache = copy.deepcopy(self.after_text)
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +65,11 @@ def engines(merged: Merged) -> dict[str, StockEngine]:
     made: dict[str, Any] = {backend: merged.launch_engine(backend) for backend in ("weights", "plain")}
     after = AfterText.of(made["plain"].model)
     after.first_token = made["plain"].first_token
-    after.text = tuple(make_tokenizer()("".join(CORPUS) * 20)["input_ids"][:TEXT_TOKENS])
-    assert len(after.text) == TEXT_TOKENS
-    return made | {"plain after text": after}
+    text = make_tokenizer()("".join(CORPUS) * 20)["input_ids"][:TEXT_TOKENS]
+    assert len(text) == TEXT_TOKENS
+    after.take(text)
+    made["plain after text"] = after
+    return made
 
 
 def confirmed(engine: StockEngine) -> Callable[[Launch], Outcome]:
