@@ -12,7 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qgpu.runtime.expressions.functions import ALIASES, FUNCTIONS, INSTEAD, OPERATORS, Function, allows
+from qgpu.runtime.expressions.functions import (
+    ALIASES,
+    COMBINATIONS,
+    COMPARISONS,
+    FUNCTIONS,
+    INSTEAD,
+    OPERATORS,
+    SAME,
+    Function,
+    allows,
+)
 from qgpu.runtime.expressions.launcher import Launcher, LaunchRecord, RefusedError
 from qgpu.runtime.expressions.parse import parse
 from qgpu.runtime.expressions.records import total_layer_passes, total_tokens
@@ -77,14 +87,30 @@ class _Evaluator:
         self._source = source
         self._launch = launcher
         self._names: dict[str, Array] = {}
+        self._masks: set[str] = set()
 
     def run(self, statements: Sequence[Statement]) -> Array:
         value = _number(0)
         for statement in statements:
             value = self._value(statement.value)
             if statement.name is not None:
-                self._names[statement.name] = value
+                self._bind(statement.name, statement.value, value)
         return value
+
+    def _bind(self, name: str, node: Node, value: Array) -> None:
+        mask = self._is_mask(node)
+        self._names[name] = value
+        (self._masks.add if mask else self._masks.discard)(name)
+
+    def _is_mask(self, node: Node) -> bool:
+        """Whether something says of each element whether it is meant, as a comparison does."""
+        if isinstance(node, Name):
+            return node.name in self._masks
+        if not isinstance(node, Call):
+            return False
+        return node.name in COMPARISONS or (
+            node.name in COMBINATIONS and all(map(self._is_mask, node.arguments))
+        )
 
     def _value(self, node: Node) -> Array:
         match node:
@@ -97,7 +123,7 @@ class _Evaluator:
             case Call():
                 return self._call(node)
             case Index():
-                return self._index(node, self._value(node.base), self._value(node.place))
+                return self._indexed(node)
             case Slice():
                 return self._slice(node)
         raise TypeError(node)
@@ -136,8 +162,12 @@ class _Evaluator:
         if name == "len" or name == "range":
             return self._sized(node, name)
         meanings = _meaning(name)
+        if name in SAME and len(node.parts()) == 1:
+            return self._value(node.arguments[0])
         if meanings is None:
             raise self._unknown(node)
+        if name == "unary ~" and self._is_mask(node.arguments[0]):
+            raise self._error(node, "'~' changes every bit of a mask", "its opposite is: (mask) == 0")
         operands = [self._value(argument) for argument in node.arguments]
         axis = self._axis(node, meanings, operands)
         function = self._chosen(node, [one for one in meanings if one.axis == axis], operands)
@@ -152,7 +182,8 @@ class _Evaluator:
         numbers = sorted(one.axis for one in meanings if one.axis is not None)
         for keyword, value in node.keywords:
             if keyword != "axis" or not numbers:
-                raise self._error(value, f"'{node.name}' has no argument '{keyword}'")
+                hints = ["reverse(sort(x)) has the largest first"] if keyword == "reverse" else []
+                raise self._error(value, f"'{node.name}' has no argument '{keyword}'", *hints)
         given = [(value, self._value(value)) for _, value in node.keywords]
         if numbers and len(operands) == 2:
             given.append((node.arguments[1], operands.pop()))
@@ -222,6 +253,16 @@ class _Evaluator:
             raise self._error(node, f"{count} elements", f"a vector has 1 to {MAX_ELEMENTS} of them")
 
     # Places.
+
+    def _indexed(self, node: Index) -> Array:
+        """Elements by their places, or by a mask of them."""
+        base, place = self._value(node.base), self._value(node.place)
+        if not place.ndim or not self._is_mask(node.place):
+            return self._index(node, base, place)
+        if base.ndim != 1 or base.shape != place.shape:
+            both = f"a mask of {shape_text(place.shape)} for {shape_text(base.shape)}"
+            raise self._error(node, both, "a mask has a number for each element of a vector")
+        return self._launched(node, "compress", [base, place])
 
     def _index(self, node: Node, base: Array, place: Array) -> Array:
         if not base.ndim:

@@ -129,9 +129,19 @@ ALIASES = {
 }
 """Other names by which functions are known."""
 
+COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
+"""Operators whose results are masks: 1 where they hold, else 0."""
+
+COMBINATIONS = ("&", "|", "^")
+"""Operators that make masks of masks."""
+
+SAME = ("array", "int", "list", "matrix", "tuple")
+"""Functions of Python's and numpy's that change nothing here."""
+
 INSTEAD = {
     "average": "sum(x) // len(x) is the mean, rounded down",
     "mean": "sum(x) // len(x) is the mean, rounded down",
+    "print": "the value of the last line is the result",
     "median": "sort(x)[len(x) // 2] is the upper median",
     "sqrt": "isqrt(x) is the square root, rounded down",
     "round": "numbers are whole",
