@@ -219,8 +219,8 @@ class Circuit:
     """A circuit under construction: channels, the token table, neurons, heads and the readout.
 
     `row_tables` has the channels that the current block alone decides, where a program is baked: one value
-    for each block that can be the current one. `bake` makes neurons of them. `exclusive` pairs channels at least
-    one of which is always 0.
+    for each block that can be the current one. `bake` makes neurons of them. `exclusive` pairs channels of
+    which at least one is always 0.
     """
 
     def __init__(self, vocabulary_size: int) -> None:
