@@ -39,9 +39,9 @@ class CompiledEngine:
         from qgpu.backends.engine.cache import cached_form
         from qgpu.runtime.checkpoints import cache_directory
 
+        folder = cache_directory() / CACHE_FOLDER
         with _as_engine_errors(f"cannot load '{directory}': "):
-            form = _merged_form(directory) or cached_form(directory, cache_directory() / CACHE_FOLDER)
-        self._adopt(form)
+            self._adopt(_merged_form(Path(directory), folder) or cached_form(directory, folder))
 
     def _adopt(self, form: Form) -> None:
         from qgpu.backends.engine.sequence import TokenSequence
@@ -75,18 +75,26 @@ class CompiledEngine:
         return self._sequence.recurrent_states()
 
 
-def _merged_form(directory: str | os.PathLike[str]) -> Form | None:
-    """The form of a merged checkpoint's compiled layers; None where the checkpoint is no merged one."""
+def _merged_form(directory: Path, folder: Path) -> Form | None:
+    """The form of a merged checkpoint's compiled layers, from a cache folder where it is there; None where
+    the
+    checkpoint is no merged one.
+    """
+    from qgpu.backends.engine.cache import cached_form_of
     from qgpu.backends.engine.sequence import form_of
+    from qgpu.backends.engine.tensors import check_config
     from qgpu.backends.transformer.merge.base import MergeError
     from qgpu.backends.transformer.merge.parts import merged_table, open_merged_checkpoint
 
-    folder = Path(directory)
-    if merged_table(folder) is None:
+    if merged_table(directory) is None:
         return None
     try:
-        merged = open_merged_checkpoint(folder)
-        return form_of(_MergedTensors(merged), merged.compiled_config(grouped=False))
+        merged = open_merged_checkpoint(directory)
+        config = merged.compiled_config(grouped=False)
+        check_config(config)
+        return cached_form_of(
+            merged.compiled_files(), folder, lambda: form_of(_MergedTensors(merged), config)
+        )
     except MergeError as error:
         raise EngineError(str(error)) from error
 

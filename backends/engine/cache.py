@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -21,23 +21,34 @@ _MADE_BY = ("layout.py", "tensors.py", "form.py", "tree.py")
 
 
 def cached_form(directory: str | os.PathLike[str], folder: Path) -> Form:
-    """Return the form of a checkpoint from a folder, which it is put into if it is not there or is damaged.
+    """Return the form of a checkpoint from a folder; see `cached_form_of`."""
+    from qgpu.backends.engine.sequence import load_form
+
+    files = [Path(directory) / WEIGHTS, Path(directory) / CONFIG]
+    return cached_form_of(files, folder, lambda: load_form(directory))
+
+
+def cached_form_of(files: Sequence[Path], folder: Path, load: Callable[[], Form]) -> Form:
+    """Return the form of files from a folder, which it is put into if it is not there or is damaged.
 
     Its name there is a hash of the checkpoint's files and of the sources that make forms. To hash the weights
     takes a second, so the hash is noted beside the size, the time and the inode that the
     files had; if these are the same, so are the files.
 
+    Args:
+        files: all that decides the form; the first one names the checkpoint.
+        folder: where forms are kept.
+        load: makes the form.
+
     Raises:
         ModelError: see `load_form`.
         OSError: the folder cannot be written.
     """
-    from qgpu.backends.engine.sequence import load_form
-
     folder.mkdir(parents=True, exist_ok=True)
-    target = folder / f"{_content(Path(directory), folder)}.npz"
+    target = folder / f"{_content(files, folder)}.npz"
     form = _read(target)
     if form is None:
-        form = load_form(directory)
+        form = load()
         _write(target, lambda file: np.savez(file, **form._asdict()))
     return form
 
@@ -62,9 +73,8 @@ def _write(target: Path, write: Callable[[IO[bytes]], object]) -> None:
             Path(file.name).unlink(missing_ok=True)
 
 
-def _content(directory: Path, folder: Path) -> str:
+def _content(files: Sequence[Path], folder: Path) -> str:
     """A hash of a checkpoint's files and of the sources."""
-    files = [directory / WEIGHTS, directory / CONFIG]
     try:
         stamps = [[str(file.resolve()), *_stamp(file)] for file in files]
     except OSError as error:
@@ -93,7 +103,7 @@ def _stamp(file: Path) -> tuple[int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def _digest(files: list[Path]) -> str:
+def _digest(files: Sequence[Path]) -> str:
     total = hashlib.sha256()
     for path in files:
         with path.open("rb") as file:

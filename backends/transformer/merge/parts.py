@@ -107,6 +107,11 @@ class MergedCheckpoint:
         kinds = self.whole.layer_types[: self.layers]
         return [t.name for t in model_tensors(self.whole, kinds, self.whole.hidden, 1, False)]
 
+    def compiled_files(self) -> list[Path]:
+        """All files that decide what the compiled layers are, config.json and qgpu.json the first ones."""
+        weights = {self.files[name] for name in self.compiled_names()}
+        return [self.directory / CONFIG, self.directory / METADATA, *sorted(weights)]
+
     def compiled_tensor(self, name: str, grouped: bool = True) -> torch.Tensor:
         """A tensor of the compiled layers; see `compiled_config`.
 
