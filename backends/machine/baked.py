@@ -80,6 +80,15 @@ class BakedKernel:
         numbers |= {kind: range(words.counts[kind]) for kind in whole}
         return sorted(words.id(kind, index) for kind, found in numbers.items() for index in found)
 
+    def spoken(self) -> list[int]:
+        """The ids of the tokens that have a logit: those, and EXEC for all numbers of as many bits.
+
+        So whatever block is chosen has a token of its own, as on a machine.
+        """
+        codes = 1 << (len(self.kernel.blocks) - 1).bit_length()
+        first = vocabulary(self.machine).id("exec")
+        return sorted({*self.tokens(), *range(first, first + codes)})
+
     def _firmware(self) -> list[str]:
         groups = {register // self.machine.lanes for _, register in host_registers(self.kernel)}
         return ["addr", "read", "write", "threads", *(f"uniform.{group}" for group in sorted(groups))]

@@ -31,6 +31,8 @@ def build_baked(baked: BakedKernel) -> Circuit:
     for table in circuit.token_tables.values():
         table[unheard] = 0
     number = [channel.name for channel in circuit.channels if channel.name.startswith(f"{RUN}.")]
+    logits = circuit.readout.logits
+    circuit.readout.logits = {token: logits[token] for token in baked.spoken() if token in logits}
     folded = fold(circuit, baked.tokens(), [COUNT, *number])
     _compute_rows(folded, list(rows))
     folded.heads = _packed(folded.heads, machine.model.key_dim)

@@ -26,7 +26,7 @@ def fold(circuit: Circuit, tokens: Sequence[int], keep: Collection[str] = ()) ->
     """Return the circuit that gives the same tokens in the blocks of its `row_tables`.
 
     Args:
-        tokens: ids of the tokens that occur; no other gets a logit.
+        tokens: ids of the tokens that occur.
         keep: names of channels that something else is to read.
     """
     size = None
@@ -211,7 +211,7 @@ class _Round:
 
     def _live(self) -> Circuit:
         """The circuit of what a logit depends on."""
-        logits = {t: self._form(self.circuit.readout.logits[t]) for t in self._spoken()}
+        logits = {token: self._form(form) for token, form in self.circuit.readout.logits.items()}
         logits = {token: form for token, form in logits.items() if form.terms or form.constant > 0}
         needed = set(self.keep).union(*(form.terms for form in logits.values()))
         trimmed: dict[int, list[Column]] = {}
@@ -231,9 +231,6 @@ class _Round:
         folded.exclusive = {one: other for one, other in pairs if {one, other} <= needed}
         folded.adopt(channel for channel in self.circuit.channels if channel in needed)
         return folded
-
-    def _spoken(self) -> list[int]:
-        return [token for token in self.tokens if token in self.circuit.readout.logits]
 
     def _trimmed(self, node: Node, needed: set[Channel], trimmed: dict[int, list[Column]]) -> Node | None:
         """A node without outputs that nothing needs, None where it has no other."""
