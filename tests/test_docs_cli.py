@@ -69,4 +69,4 @@ def test_statuses(arguments: tuple[str, ...], status: int) -> None:
 def test_the_commands_are_there() -> None:
     told = set(re.findall(r"^\| `qgpu ([\w-]+)", DOCUMENT, re.MULTILINE))
     assert told <= set(main.commands)
-    assert {"run", "objdump", "coverage", "bench"} <= told
+    assert {"run", "objdump", "coverage", "bench", "eval", "ask", "chat"} <= told

@@ -206,7 +206,7 @@ _VECTORS = st.lists(_SIZES, min_size=3, max_size=3).map(lambda items: Term(str(i
 _NUMBERS = _SIZES.map(lambda number: Term(f"({number})", (number,) * 3))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.recursive(
         st.one_of(_VECTORS, _NUMBERS),
