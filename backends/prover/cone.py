@@ -2,9 +2,9 @@
 
 Intervals are too coarse where terms exclude each other: a sum of conjunctions of which one holds looks as
 large as their number. Here a sum of functions of linear forms is bounded by branch and bound: a case is
-split where a function changes or at a channel; linear bounds, exclusions and implications are propagated; a
-case is left as soon as it cannot exceed what another has reached. Out of nodes, the bound found so far (still
-a bound) is returned.
+split where a function changes or at a variable; linear bounds, exclusions and implications are propagated; a
+case is left as soon as it cannot exceed what another has reached; terms whose open variables have nothing to
+do with each other are bounded by themselves. Out of nodes, the bound so far (still a bound) is returned.
 """
 
 from __future__ import annotations
@@ -15,29 +15,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-NODES = 120
+from qgpu.backends.prover.facts import Facts, Term, bit_set, members
+
+NODES = 300
 """Cases after which a bound is returned as it is."""
-
-
-@dataclass(frozen=True)
-class Term:
-    """A function of v = sum of weights[i] * n[places[i]] over the channels' integers n.
-
-    Attributes:
-        places, weights: int64, each place once, no weight 0.
-        first: the value of v at table[0].
-        table: float64, the function's values from `first` on, over all that v can be.
-    """
-
-    places: np.ndarray
-    weights: np.ndarray
-    first: int
-    table: np.ndarray
 
 
 @dataclass
 class _Case:
-    """Bounds of each channel's n, and of v of the terms that were split."""
+    """Bounds of each variable's n, and of v of the terms that were split."""
 
     low: list[int]
     high: list[int]
@@ -47,50 +33,91 @@ class _Case:
         return _Case(self.low.copy(), self.high.copy(), self.spans.copy())
 
 
-class Cone:
-    """The channels that some terms read, with what is known about them."""
+@dataclass
+class _Open:
+    """Terms of a case that are functions of one integer, and what they add up to at most."""
 
-    def __init__(
-        self, terms: Sequence[Term], count: np.ndarray, excludes: np.ndarray, implies: np.ndarray
-    ) -> None:
-        self.places = np.unique(np.concatenate([np.zeros(0, np.int64), *(t.places for t in terms)]))
-        index = {int(place): i for i, place in enumerate(self.places)}
-        self.terms = [([index[int(p)] for p in t.places], t.weights.tolist(), t) for t in terms]
-        self.count = count[self.places].tolist()
-        self.excludes = _lists(excludes[np.ix_(self.places, self.places)])
+    most: float
+    terms: tuple[int, ...]
+    free: tuple[tuple[int, int], ...]
+
+
+class Cone:
+    """The variables that some terms read, with what is known about them."""
+
+    def __init__(self, terms: Sequence[Term], facts: Facts) -> None:
+        variables = sorted({v for term in terms for v in term.variables})
+        index = {variable: i for i, variable in enumerate(variables)}
+        self.terms = [([index[v] for v in t.variables], list(t.weights), t) for t in terms]
+        self.count = [facts.count[v] for v in variables]
+        within = bit_set(variables)
+        local = lambda bits: [index[v] for v in members(bits & within)]  # noqa: E731
+        self.excludes = [local(facts.excludes[v]) for v in variables]
+        for i, others in enumerate(self.excludes):
+            for other in others:
+                if i not in self.excludes[other]:
+                    self.excludes[other].append(i)
+        self.implies = [local(facts.implies[v]) for v in variables]
+        self.implied: list[list[int]] = [[] for _ in variables]
+        for i, others in enumerate(self.implies):
+            for other in others:
+                self.implied[other].append(i)
+        self.near = [[*a, *b, *c] for a, b, c in zip(self.excludes, self.implies, self.implied, strict=True)]
         self.nested: dict[tuple[int, int], tuple[int, list[tuple[int, int]]]] = {}
-        within = implies[np.ix_(self.places, self.places)]
-        self.implies, self.implied = _lists(within), _lists(within.T)
+        self.nodes = 0
 
     def maximum(self, sign: int = 1) -> float:
         """An upper bound of sign * sum of the terms: with sign -1, minus a lower bound."""
+        self.nodes = 0
         root = _Case([0] * len(self.count), self.count.copy(), {})
-        stack, best, nodes = [root], -np.inf, 0
-        while stack:
-            case = stack.pop()
-            bound, open_terms = self._bound(case, sign)
-            if bound <= best:
-                continue
-            nodes += 1
-            if len(open_terms) <= 1:
-                best = bound
-                continue
-            if nodes > NODES:
-                rest = (self._bound(c, sign)[0] for c in stack)
-                return max(best, bound, *rest)
-            stack += self._split(case, open_terms, sign)
-        return best
+        return self._solve(root, range(len(self.terms)), sign)
+
+    def _solve(self, case: _Case, terms: Sequence[int], sign: int) -> float:
+        total, opened = self._bound(case, terms, sign)
+        if total == -np.inf or not opened:
+            return total
+        parts = self._components(opened)
+        if len(parts) > 1:
+            return total + sum(self._part(case, part, sign) for part in parts)
+        return total + self._part(case, opened, sign)
+
+    def _components(self, opened: list[_Open]) -> list[list[_Open]]:
+        """Groups of terms whose open variables have nothing to do with each other."""
+        owner: dict[int, int] = {}
+        parts: dict[int, list[_Open]] = {}
+        for number, group in enumerate(opened):
+            near = {place for one, _ in group.free for place in (one, *self.near[one])}
+            merged = [group]
+            for part in {owner[place] for place in near if place in owner}:
+                merged += parts.pop(part)
+            parts[number] = merged
+            for member in merged:
+                for place, _ in member.free:
+                    owner[place] = number
+        return list(parts.values())
+
+    def _part(self, case: _Case, opened: list[_Open], sign: int) -> float:
+        """The largest sum of terms that hang together."""
+        bound = sum(group.most for group in opened)
+        self.nodes += 1
+        if self.nodes > NODES or (len(opened) == 1 and not self._related(opened[0])):
+            return bound
+        terms = [term for group in opened for term in group.terms]
+        best = -np.inf
+        for made in self._split(case, opened, sign):
+            total, left = self._bound(made, terms, sign)
+            if total + sum(group.most for group in left) > best:
+                best = max(best, self._solve(made, terms, sign))
+        return min(best, bound)
+
+    def _related(self, group: _Open) -> bool:
+        """Whether some open variables of a function have to do with each other."""
+        free = {place for place, _ in group.free}
+        return any(not free.isdisjoint(self.near[place]) for place in free)
 
     def _range(self, case: _Case, term: int) -> tuple[int, int]:
-        low = high = 0
         places, weights, _ = self.terms[term]
-        for place, weight in zip(places, weights, strict=True):
-            if weight > 0:
-                low += weight * case.low[place]
-                high += weight * case.high[place]
-            else:
-                low += weight * case.high[place]
-                high += weight * case.low[place]
+        low, high = _ends(case, zip(places, weights, strict=True))
         for other, (first, last) in case.spans.items():
             if other == term:
                 low, high = max(low, first), min(high, last)
@@ -119,51 +146,52 @@ class Cone:
             self.nested[term, other] = found
         return found
 
-    def _bound(self, case: _Case, sign: int) -> tuple[float, list[tuple[int, ...]]]:
-        """The bound of a case, and the groups of terms that are not decided in it.
+    def _bound(self, case: _Case, terms: Sequence[int], sign: int) -> tuple[float, list[_Open]]:
+        """What the decided terms of a case add up to, and groups of those that are not decided in it.
 
         Terms that differ only in what the case has fixed are functions of one integer and bounded together.
         """
         total, groups = 0.0, defaultdict(list)
-        for term, (places, weights, data) in enumerate(self.terms):
+        low_of, high_of = case.low, case.high
+        for term in terms:
+            places, weights, data = self.terms[term]
             low, high = self._range(case, term)
             if low > high:
                 return -np.inf, []
             part = data.table[low - data.first : high - data.first + 1]
-            if part[0] == part[-1] and (part == part[0]).all():
+            if low == high or (part[0] == part[-1] and (part == part[0]).all()):
                 total += sign * part[0]
                 continue
-            free = [(p, w) for p, w in zip(places, weights, strict=True) if case.low[p] != case.high[p]]
-            settled = [(p, w) for p, w in zip(places, weights, strict=True) if case.low[p] == case.high[p]]
-            fixed = sum(w * case.low[p] for p, w in settled)
+            free, fixed = [], 0
+            for p, w in zip(places, weights, strict=True):
+                if low_of[p] != high_of[p]:
+                    free.append((p, w))
+                else:
+                    fixed += w * low_of[p]
             groups[tuple(free), len(part), low - fixed].append((term, sign * part))
-        opened: list[tuple[float, tuple[int, ...]]] = []
-        for members in groups.values():
-            joint = members[0][1]
-            for _, part in members[1:]:
+        opened: list[_Open] = []
+        for (free, _, _), found in groups.items():
+            joint = found[0][1]
+            for _, part in found[1:]:
                 joint = joint + part
-            total += joint.max()
-            if joint.min() != joint.max():
-                opened.append((joint.max(), tuple(term for term, _ in members)))
-        opened.sort(key=lambda group: -group[0])
-        return total, [terms for _, terms in opened]
+            most = float(joint.max())
+            if joint.min() == most:
+                total += most
+            else:
+                opened.append(_Open(most, tuple(term for term, _ in found), free))
+        opened.sort(key=lambda group: -group.most)
+        return total, opened
 
-    def _split(self, case: _Case, opened: list[tuple[int, ...]], sign: int) -> list[_Case]:
-        """Two cases, the likelier to be large last: at a channel of most terms, or where a term changes."""
-        uses = Counter(
-            place
-            for terms in opened
-            for term in terms
-            for place in self.terms[term][0]
-            if case.low[place] != case.high[place]
-        )
+    def _split(self, case: _Case, opened: list[_Open], sign: int) -> list[_Case]:
+        """Two cases, the likelier to be large first: at a variable of most terms, or where a term changes."""
+        uses = Counter(place for group in opened for place, _ in group.free)
         place, often = uses.most_common(1)[0]
-        if often > 2 and 4 * often > sum(map(len, opened)):
+        if often > 1 and (self.count[place] == 1 or 4 * often > len(opened)):
             middle = (case.low[place] + case.high[place]) // 2
-            spans = ((case.low[place], middle), (middle + 1, case.high[place]))
-            made = [self._with_channel(case, place, *span) for span in spans]
+            spans = ((middle + 1, case.high[place]), (case.low[place], middle))
+            made = [self._with_variable(case, place, *span) for span in spans]
         else:
-            term = opened[0][0]
+            term = opened[0].terms[0]
             made = [self._with_term(case, term, *span) for span in self._halves(case, term, sign)]
         return [one for one in made if one is not None]
 
@@ -173,9 +201,9 @@ class Cone:
         part = sign * data.table[low - data.first : high - data.first + 1]
         change = low + int(np.argmax(part != part[0]))
         halves = [(low, change - 1), (change, high)]
-        return halves if part[0] <= part[-1] else halves[::-1]
+        return halves[::-1] if part[0] <= part[-1] else halves
 
-    def _with_channel(self, case: _Case, place: int, low: int, high: int) -> _Case | None:
+    def _with_variable(self, case: _Case, place: int, low: int, high: int) -> _Case | None:
         made = case.copy()
         made.low[place], made.high[place] = low, high
         return made if self._propagate(made) else None
@@ -210,12 +238,9 @@ class Cone:
                 case.high[other] = 0
 
     def _tighten(self, case: _Case, term: int, first: int, last: int) -> bool:
-        """Bound the channels of a term whose v is between two numbers."""
+        """Bound the variables of a term whose v is between two numbers."""
         places, weights, _ = self.terms[term]
-        low, high = 0, 0
-        for place, weight in zip(places, weights, strict=True):
-            ends = weight * case.low[place], weight * case.high[place]
-            low, high = low + min(ends), high + max(ends)
+        low, high = _ends(case, zip(places, weights, strict=True))
         if low > last or high < first:
             return False
         for place, weight in zip(places, weights, strict=True):
@@ -232,12 +257,14 @@ class Cone:
         return True
 
 
-def _ends(case: _Case, terms: list[tuple[int, int]]) -> tuple[int, int]:
+def _ends(case: _Case, terms: Sequence[tuple[int, int]] | zip) -> tuple[int, int]:
     """Bounds of a linear form."""
-    low = sum(w * (case.low[p] if w > 0 else case.high[p]) for p, w in terms)
-    high = sum(w * (case.high[p] if w > 0 else case.low[p]) for p, w in terms)
+    low = high = 0
+    for place, weight in terms:
+        if weight > 0:
+            low += weight * case.low[place]
+            high += weight * case.high[place]
+        else:
+            low += weight * case.high[place]
+            high += weight * case.low[place]
     return low, high
-
-
-def _lists(matrix: np.ndarray) -> list[list[int]]:
-    return [np.flatnonzero(row).tolist() for row in matrix]

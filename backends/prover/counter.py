@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from qgpu.backends.prover.arithmetic import read_column, rounded, unit_key
-from qgpu.backends.prover.stream import Stream
+from qgpu.backends.prover.facts import Facts
 
 if TYPE_CHECKING:
-    from qgpu.backends.prover.heads import _Extended, _Head, _Layer
+    from qgpu.backends.prover.heads import Head, Layer
+    from qgpu.backends.prover.reads import Reads
 
 WRITES, KEEPS = 20.0, -104.0
 """sigmoid is exactly 1 from WRITES on and exactly 0 up to KEEPS."""
@@ -22,36 +24,35 @@ CASES = 1 << 14
 F = np.float32
 
 
-def cases(stream: Stream, places: np.ndarray) -> np.ndarray | None:
-    """All that some channels' integers can be together, one case a row; None where these are too many."""
-    count = stream.count[places]
-    if np.prod(count + 1.0) > CASES:
+def cases(facts: Facts, variables: Sequence[int]) -> np.ndarray | None:
+    """All that some variables can be together, one case a row; None where these are too many."""
+    count = [facts.count[v] for v in variables]
+    if np.prod(np.array(count, dtype=float) + 1) > CASES:
         return None
-    every = list(product(*(range(int(n) + 1) for n in count)))
-    found = np.array(every, dtype=np.int64).reshape(len(every), len(places))
+    every = list(product(*(range(n + 1) for n in count)))
+    found = np.array(every, dtype=np.int64).reshape(len(every), len(variables))
     on = found > 0
     keep = np.ones(len(found), bool)
-    for i, j in product(range(len(places)), repeat=2):
-        if stream.excludes[places[i], places[j]]:
+    for (i, a), (j, b) in product(enumerate(variables), repeat=2):
+        if facts.excludes[a] >> b & 1:
             keep &= ~(on[:, i] & on[:, j])
-        if stream.implies[places[i], places[j]]:
+        if facts.implies[a] >> b & 1:
             keep &= ~on[:, i] | on[:, j]
     return found[keep]
 
 
-def counts(layer: _Layer, head: _Head) -> bool:
+def counts(layer: Layer, head: Head) -> bool:
     """Whether a head's write strength is ever neither 0 nor 1."""
     table, row = layer.rows["b"], head.index
-    found = cases(layer.stream, np.flatnonzero(table.weights[row]))
+    variables, weights = table.form(row)
+    found = cases(layer.stream.facts, variables)
     if found is None:
         return False
-    logits = table.base[row] + table.step[row] * (
-        found @ table.weights[row][np.flatnonzero(table.weights[row])]
-    )
+    logits = table.base[row] + table.step[row] * (found @ np.array(weights, dtype=np.int64))
     return bool(((logits > KEEPS) & (logits < WRITES)).any())
 
 
-def count_tokens(layer: _Layer, extended: _Extended, head: _Head, columns: np.ndarray) -> None:
+def count_tokens(layer: Layer, reads: Reads, head: Head, columns: np.ndarray) -> None:
     """Prove a counter: every count up to one more than the largest that a token sets is read exactly.
 
     A stated condition: the count stays within that.
@@ -77,15 +78,15 @@ def count_tokens(layer: _Layer, extended: _Extended, head: _Head, columns: np.nd
     if events is None:
         layer.fail(tensor, head.value.start + column, "a counter's cases are too many")
         return
-    _simulate(layer, extended, head, column, channel, constants, events)
+    _simulate(layer, reads, head, column, channel, constants, events)
 
 
-def _events(layer: _Layer, head: _Head, column: int) -> set[tuple[float, float]] | None:
+def _events(layer: Layer, head: Head, column: int) -> set[tuple[float, float]] | None:
     """All pairs of a strength's logit and a value that a token can bring, but those that write nothing."""
     strength, value = layer.rows["b"], layer.rows["qkv"]
     row = head.value.start + column
     places = np.flatnonzero((strength.weights[head.index] != 0) | (value.weights[row] != 0))
-    found = cases(layer.stream, places)
+    found = cases(layer.stream.facts, layer.stream.at[places].tolist())
     if found is None or layer.taps[row] or layer.taps[head.key.start]:
         return None
     logits = strength.base[head.index] + strength.step[head.index] * (
@@ -96,9 +97,9 @@ def _events(layer: _Layer, head: _Head, column: int) -> set[tuple[float, float]]
 
 
 def _simulate(
-    layer: _Layer,
-    extended: _Extended,
-    head: _Head,
+    layer: Layer,
+    reads: Reads,
+    head: Head,
     column: int,
     channel: int,
     constants: np.ndarray,
@@ -137,16 +138,16 @@ def _simulate(
     layer.conditions.append(
         f"{layer.prefix} head {head.index}: counts 0 to {limit}, the error is at most {worst:.2g} of a step"
     )
-    extended.count(channel, unit, limit, worst)
+    reads.count(channel, unit, limit, worst)
 
 
-def _unit(layer: _Layer, channel: int) -> float:
+def _unit(layer: Layer, channel: int) -> float:
     """The spacing of numbers beside what the channel stands on."""
     digits = 23 if layer.dtype == "float32" else 7
     return float(2.0 ** (np.floor(np.log2(max(abs(layer.stream.low[channel]), 2.0**-20))) - digits))
 
 
-def _read(layer: _Layer, constants: np.ndarray, held: np.float32, column: int, gate: int) -> list[float]:
+def _read(layer: Layer, constants: np.ndarray, held: np.float32, column: int, gate: int) -> list[float]:
     norm = layer.tensors["norm"][column]
     size = float(layer.rows["z"].base[gate])
     found = read_column(

@@ -6,10 +6,11 @@ from collections import defaultdict
 
 import numpy as np
 
-from qgpu.backends.prover.cone import Term
+from qgpu.backends.prover.facts import Cause, Literals
+from qgpu.backends.prover.literals import necessary
 from qgpu.backends.prover.projection import INTEGERS, Fail, Rows, largest_partial, project
 from qgpu.backends.prover.stream import Stream, low_bit
-from qgpu.backends.prover.writes import Write, Writes, necessary
+from qgpu.backends.prover.writes import Writes
 
 OFF, ON = -128.0, 32.0
 """silu is exactly 0 up to OFF and the identity from ON on."""
@@ -68,7 +69,7 @@ def _values(
     if gates.high[row] - gates.low[row] >= LONGEST:
         fail(names["gate"], row, f"the gate has {gates.high[row] - gates.low[row] + 1} values")
         return None
-    inputs = gates.base[row] + gates.step[row] * np.arange(gates.low[row], gates.high[row] + 1)
+    inputs = gates.values(row)
     found = activation(inputs)
     if found is None:
         strange = inputs[(inputs > OFF) & (inputs < ON) & (inputs != 0)][0]
@@ -90,20 +91,20 @@ def _add_group(
     number: int,
 ) -> None:
     row = members[0]
-    places = np.flatnonzero(gates.weights[row])
-    weights, first = gates.weights[row, places].astype(np.int64), int(gates.low[row])
+    variables, weights = gates.form(row)
+    first = int(gates.low[row])
     used = np.flatnonzero((down[:, members] != 0).any(axis=1))
     stacked = np.array([values[m] for m in members])
     tables = down[np.ix_(used, np.array(members))] @ stacked
-    known: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
+    known: dict[tuple[int, int], Literals] = {}
     for channel, table in zip(used.tolist(), tables, strict=True):
         on = np.flatnonzero(table)
         if not len(on):
             continue
         hull = first + int(on[0]), first + int(on[-1])
         if hull not in known:
-            known[hull] = necessary(writes.stream, places, weights, *hull)
-        writes.add(Write(channel, Term(places, weights, first, table), *known[hull], (number,)))
+            known[hull] = necessary(writes.stream.facts, variables, weights, *hull)
+        writes.add(channel, Cause(gates.term(row, table), known[hull], (number,)))
 
 
 def _check_down(

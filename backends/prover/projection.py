@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qgpu.backends.prover.cone import Cone, Term
+from qgpu.backends.prover.cone import Cone
+from qgpu.backends.prover.facts import Literals, Term
+from qgpu.backends.prover.literals import necessary
 from qgpu.backends.prover.stream import Stream, low_bit
 
 INTEGERS = 2.0**24
@@ -46,31 +48,33 @@ class Rows:
         """Upper bounds of x."""
         return self.base + self.step * self.high
 
-    def term(self, row: int, function: Callable[[np.ndarray], np.ndarray] = lambda v: v) -> Term:
-        """A row as a term of a cone, `function` being one of v."""
+    def form(self, row: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The variables that a row reads, and their weights."""
         places = np.flatnonzero(self.weights[row])
-        values = np.arange(self.low[row], self.high[row] + 1, dtype=np.float64)
-        return Term(places, self.weights[row, places].astype(np.int64), int(self.low[row]), function(values))
+        return tuple(self.stream.at[places].tolist()), tuple(
+            self.weights[row, places].astype(np.int64).tolist()
+        )
+
+    def term(self, row: int, table: np.ndarray) -> Term:
+        """A function of a row's v, given from its lowest value on."""
+        return Term(*self.form(row), int(self.low[row]), table)
+
+    def values(self, row: int) -> np.ndarray:
+        """All that a row's x may be, by v."""
+        return self.base[row] + self.step[row] * np.arange(self.low[row], self.high[row] + 1)
+
+    def literals(self, row: int, least: float) -> Literals:
+        """What is necessary for x to be at least a number."""
+        first = np.ceil((least - self.base[row]) / self.step[row])
+        return necessary(self.stream.facts, *self.form(row), float(first), float("inf"))
 
     def refined(self, row: int, sign: int = 1) -> float:
         """A bound of x from above (from below with sign -1), by cases."""
-        return _refined_linear(self, row, sign)
-
-
-def _refined_linear(rows: Rows, row: int, sign: int) -> float:
-    """Split a linear row into its variables, so that exclusions between them tell."""
-    places = np.flatnonzero(rows.weights[row])
-    terms = [
-        Term(
-            np.array([place]),
-            np.array([1]),
-            0,
-            rows.weights[row, place] * np.arange(rows.stream.count[place] + 1, dtype=np.float64),
-        )
-        for place in places
-    ]
-    cone = Cone(terms, rows.stream.count, rows.stream.excludes, rows.stream.implies)
-    return float(rows.base[row] + sign * rows.step[row] * cone.maximum(sign))
+        terms = [
+            Term((v,), (1,), 0, w * np.arange(self.stream.facts.count[v] + 1, dtype=np.float64))
+            for v, w in zip(*self.form(row), strict=True)
+        ]
+        return float(self.base[row] + sign * self.step[row] * Cone(terms, self.stream.facts).maximum(sign))
 
 
 def largest_partial(weight: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:

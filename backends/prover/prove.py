@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from qgpu.backends.prover.checkpoint import Checkpoint
-from qgpu.backends.prover.heads import Shape, run_heads
+from qgpu.backends.prover.heads import Layer, Shape, run_heads
+from qgpu.backends.prover.logits import prove_logits
 from qgpu.backends.prover.neurons import run_neurons
 from qgpu.backends.prover.norm import normalised
 from qgpu.backends.prover.program import Condition
 from qgpu.backends.prover.projection import project
+from qgpu.backends.prover.reads import Conditions
 from qgpu.backends.prover.stream import Stream, embedded
 
 FORMAT_VERSION = 1
@@ -22,7 +24,6 @@ FORMAT_VERSION = 1
 
 
 NOT_SHOWN = (
-    "that the largest logit is alone: logits are exact integers, but which can be equal is not looked at",
     "that the numbers are the right ones: an exact weight may be a wrong one",
     "the code of the stock layer, its kernels' IEEE arithmetic, and the chunked form of the delta rule",
 )
@@ -95,7 +96,7 @@ def prove(
 
 class _Proof:
     def __init__(self, checkpoint: Checkpoint, conditions: Sequence[Condition]) -> None:
-        self.conditions = conditions
+        self.conditions = Conditions(conditions)
         self.checkpoint, self.config = checkpoint, checkpoint.config
         self.dtype = checkpoint.dtype
         self.certificate = Certificate(checkpoint.sha256, checkpoint.dtype, [c.name for c in conditions])
@@ -119,22 +120,16 @@ class _Proof:
 
     def _layer(self, stream: Stream, layer: int, kind: str) -> Stream:
         prefix, report = f"model.layers.{layer}", {"layer": layer, "mixer": kind}
+        stream = stream.copy()
         self.certificate.layers.append(report)
         if kind == "full_attention":
             self._attention(f"{prefix}.self_attn")
         else:
             seen = self._norm(stream, f"{prefix}.input_layernorm", report)
-            stream = run_heads(
-                stream,
-                seen,
-                self._tensors(f"{prefix}.linear_attn"),
-                self._shape(),
-                f"{prefix}.linear_attn",
-                self.dtype,
-                self.fail,
-                report,
-                [found for c in self.conditions if (found := c.at(2 * layer))[0]],
-            )
+            mixer = f"{prefix}.linear_attn"
+            tensors = self._tensors(mixer)
+            half = Layer(layer, stream, seen, tensors, self._shape(), mixer, self.dtype, self.fail)
+            stream = run_heads(half, self.conditions, report)
         seen = self._norm(stream, f"{prefix}.post_attention_layernorm", report)
         mlp = {n: self.checkpoint[f"{prefix}.mlp.{n}.weight"] for n in ("gate_proj", "up_proj", "down_proj")}
         stream = run_neurons(stream, seen, mlp, f"{prefix}.mlp", self.dtype, self.fail, report)
@@ -172,4 +167,4 @@ class _Proof:
         seen = self._norm(stream, "model.norm", report)
         logits = project(seen, self.checkpoint["lm_head.weight"], "lm_head.weight", self.fail)
         report["logits"] = [float(logits.least.min()), float(logits.most.max())]
-        report["margin"] = float(logits.step.min())
+        prove_logits(logits, self.checkpoint["lm_head.weight"], self.fail, report)

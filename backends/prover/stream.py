@@ -1,10 +1,13 @@
-"""The abstract residual stream: what each channel can hold, and which exclude or imply each other."""
+"""The abstract residual stream: what each channel can hold, and the variable that says which of it."""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
+
+from qgpu.backends.prover.facts import Facts, Literals, bit_set
 
 
 def low_bit(values: np.ndarray) -> np.ndarray:
@@ -20,20 +23,32 @@ def low_bit(values: np.ndarray) -> np.ndarray:
 
 @dataclass
 class Stream:
-    """Channel c holds low[c] + unit[c] * n for an integer n in 0..count[c].
+    """Channel c holds low[c] + unit[c] * n for the integer n of variable at[c], 0 to count[c].
 
     Attributes:
+        facts: of all variables.
+        at: int64 [hidden].
         low, unit: float64 [hidden], exact. unit is a power of two.
         count: int64 [hidden]; 0 where the channel is constant.
-        excludes: bool [hidden, hidden]: never is n > 0 in both.
-        implies: bool [hidden, hidden]: where n > 0 in the first, so it is in the second.
     """
 
+    facts: Facts
+    at: np.ndarray
     low: np.ndarray
     unit: np.ndarray
     count: np.ndarray
-    excludes: np.ndarray
-    implies: np.ndarray
+
+    def copy(self) -> Stream:
+        """The same stream, with facts of its own of the variables that it holds."""
+        facts = self.facts.copy()
+        facts.live = bit_set(self.at.tolist())
+        return dataclasses.replace(self, facts=facts)
+
+    def same(self, other: Stream) -> bool:
+        """Whether no more and no less is known of the channels than of another's."""
+        names = ("at", "low", "unit", "count")
+        alike = (np.array_equal(getattr(self, n), getattr(other, n)) for n in names)
+        return all(alike) and self.facts.same(other.facts)
 
     @property
     def high(self) -> np.ndarray:
@@ -57,14 +72,18 @@ def embedded(table: np.ndarray) -> Stream:
     above = table - low
     steps = low_bit(above).min(axis=0)
     unit = np.where(np.isinf(steps), 1.0, steps)
+    count = np.rint(above.max(axis=0) / unit).astype(np.int64)
     on = (above > 0).astype(np.float32)
     both, alone = on.T @ on, on.sum(axis=0)
-    live = alone > 0
-    pairs = live[:, None] & live[None, :]
-    return Stream(
-        low,
-        unit,
-        np.rint(above.max(axis=0) / unit).astype(np.int64),
-        pairs & (both == 0),
-        pairs & (both == alone[:, None]),
-    )
+    facts = Facts()
+    for channel in range(table.shape[1]):
+        live = np.flatnonzero(alone[:channel] > 0) if alone[channel] else np.zeros(0, np.int64)
+        apart = live[both[channel, live] == 0]
+        implied = live[both[channel, live] == alone[channel]]
+        made = facts.new(int(count[channel]), Literals(bit_set(implied), bit_set(apart)))
+        assert made == channel
+        for other in live[both[channel, live] == alone[live]].tolist():
+            facts.implies[other] |= 1 << channel
+            facts.implied[channel] |= 1 << other
+        facts.tokens[channel] = np.flatnonzero(on[:, channel])
+    return Stream(facts, np.arange(table.shape[1]), low, unit, count)

@@ -2,54 +2,33 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import reduce
+from itertools import combinations
 
 import numpy as np
 
-from qgpu.backends.prover.cone import Cone, Term
+from qgpu.backends.prover.cone import Cone
+from qgpu.backends.prover.facts import Cause, Facts, Literals, Term, bit_set, members
+from qgpu.backends.prover.literals import necessary
 from qgpu.backends.prover.projection import Fail
+from qgpu.backends.prover.search import CASES, Search, at_most
 from qgpu.backends.prover.stream import Stream, low_bit
 
-
-@dataclass(eq=False)
-class Write:
-    """A term that is added to a channel.
-
-    Attributes:
-        channel: where it goes.
-        term: what it is, a function of the stream before.
-        needs, lacks: bool [hidden]: where the term is not 0, n > 0 (n = 0) in these channels.
-        source: which neuron group or head column it is of, for what two terms of one source share.
-    """
-
-    channel: int
-    term: Term
-    needs: np.ndarray
-    lacks: np.ndarray
-    source: tuple[int, ...] = ()
+EXACT = {"float32": 2.0**24, "bfloat16": 2.0**8}
+"""Integers up to this are exact in a dtype."""
 
 
-def necessary(
-    stream: Stream, places: np.ndarray, weights: np.ndarray, first: float, last: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """The channels that are above their lowest (at their lowest) wherever first <= v <= last."""
-    count = stream.count[places]
-    high, low = np.maximum(weights, 0) @ count, np.minimum(weights, 0) @ count
-    size = np.abs(weights)
-    up = (weights > 0) & (high - weights * count < first) | (weights < 0) & (low + size * count > last)
-    down = (weights < 0) & (high - size < first) | (weights > 0) & (low + size > last)
-    return close(stream, places[up], places[down])
+STEPS = 4
+"""How often a bound of 1 more is tried."""
 
+CASES_OF_ONE = 4000
+"""Cases after which a function of one integer is taken to be more than 1."""
 
-def close(stream: Stream, up: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What follows from channels being above, and at, their lowest, by exclusions and implications."""
-    needs, lacks = np.zeros(len(stream.low), bool), np.zeros(len(stream.low), bool)
-    needs[up], lacks[down] = True, True
-    needs |= stream.implies[needs].any(axis=0)
-    lacks |= stream.excludes[needs].any(axis=0)
-    lacks |= stream.implies[:, lacks].any(axis=1) & (stream.count > 0)
-    return needs, lacks
+CASES_OF_PAIRS = 2000
+"""Cases after which two variables are taken to be above 0 together."""
 
 
 @dataclass
@@ -57,140 +36,289 @@ class Writes:
     """All terms of a half layer."""
 
     stream: Stream
-    by_channel: dict[int, list[Write]] = field(default_factory=lambda: defaultdict(list))
+    by_channel: dict[int, list[Cause]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, write: Write) -> None:
-        """Add a term."""
-        self.by_channel[write.channel].append(write)
+    def add(self, channel: int, cause: Cause) -> None:
+        """Add a term, in the channel's own unit of 1."""
+        self.by_channel[channel].append(cause)
 
     def applied(self, dtype: str, name: str, fail: Fail) -> Stream:
         """The stream with the terms added, its ranges bounded by cases."""
-        old = self.stream
+        old, facts = self.stream, self.stream.facts
         low, unit, count = old.low.copy(), old.unit.copy(), old.count.copy()
-        for channel, writes in self.by_channel.items():
-            terms = [w.term for w in writes]
-            if old.count[channel] and not any(_reads_only(t, channel) for t in terms):
-                identity = np.arange(old.count[channel] + 1, dtype=np.float64) * old.unit[channel]
-                terms = [*terms, Term(np.array([channel]), np.array([1]), 0, identity)]
-            elif old.count[channel]:
-                own = next(i for i, t in enumerate(terms) if _reads_only(t, channel))
-                terms[own] = _with_identity(terms[own], channel, old)
-            cone = Cone(terms, old.count, old.excludes, old.implies)
-            top, bottom = cone.maximum(), -cone.maximum(-1)
-            step = min(float(low_bit(t.table).min()) for t in terms)
-            # A channel is named by its lowest value, which has to be on the grid of its values.
-            low[channel] = old.low[channel] + bottom
-            unit[channel] = 1.0 if np.isinf(step) else step
-            count[channel] = round((top - bottom) / unit[channel])
-            grid = min(unit[channel], float(low_bit(np.array(low[channel]))))
-            largest = max(abs(low[channel]), abs(old.low[channel] + top))
-            limit = 2.0**24 if dtype == "float32" else 256.0
-            if largest > limit * grid:
-                fail(
-                    name,
-                    channel,
-                    f"the channel reaches {largest:g} in steps of {grid:g}: not exact in {dtype}",
-                )
-                count[channel] = min(count[channel], 1 << 20)
-        stream = Stream(low, unit, count, old.excludes.copy(), old.implies.copy())
-        self._relate(stream)
-        return stream
-
-    def _relate(self, stream: Stream) -> None:
-        """Renew what is known of the channels that are written."""
-        hidden = len(stream.low)
-        changed = np.array(sorted(self.by_channel), dtype=np.int64)
-        if not len(changed):
-            return
-        is_changed = np.zeros(hidden, bool)
-        is_changed[changed] = True
-        excludes, implies = stream.excludes, stream.implies
-        for matrix in (excludes, implies):
-            matrix[changed] = False
-            matrix[:, changed] = False
-        sources: dict[int, list[Write]] = {}
-        for channel in changed.tolist():
-            writes = self._raising(channel, stream)
-            if writes is None:
-                continue
-            sources[channel] = writes
-            needs = np.logical_and.reduce([w.needs for w in writes]) if writes else np.ones(hidden, bool)
-            lacks = np.logical_and.reduce([w.lacks for w in writes]) if writes else np.ones(hidden, bool)
-            excludes[channel, ~is_changed] = lacks[~is_changed]
-            excludes[~is_changed, channel] = lacks[~is_changed]
-            implies[channel, ~is_changed] = needs[~is_changed]
-        self._relate_changed(stream, sources)
-
-    def _raising(self, channel: int, stream: Stream) -> list[Write] | None:
-        """The terms of which one is not 0 where a channel is above its lowest; None where that is not so."""
-        old = self.stream
-        if stream.low[channel] != old.low[channel]:
-            zeroed = [w for w in self.by_channel[channel] if len(w.term.places)]
-            constant = sum(w.term.table[0] for w in self.by_channel[channel] if not len(w.term.places))
-            if stream.low[channel] != old.low[channel] + constant:
-                return None
-        else:
-            zeroed = self.by_channel[channel]
-        kept, own = [], [w for w in zeroed if _reads_only(w.term, channel)]
-        if len(own) > 1 or (own and (_with_identity(own[0].term, channel, old).table != 0).any()):
-            return None
-        for write in zeroed:
-            if write in own:
-                continue
-            if (write.term.table > 0).any():
-                kept.append(write)
-        if old.count[channel] and not own:
-            needs, lacks = close(old, np.array([channel]), np.zeros(0, np.int64))
-            identity = Term(np.array([channel]), np.array([1]), 0, np.arange(old.count[channel] + 1.0))
-            kept.append(Write(channel, identity, needs, lacks, (-1, channel)))
-        return kept
-
-    def _relate_changed(self, stream: Stream, sources: dict[int, list[Write]]) -> None:
-        flat = [(channel, write) for channel, writes in sources.items() for write in writes]
-        if not flat:
-            return
-        old = self.stream
-        needs = np.array([w.needs for _, w in flat], dtype=np.float32)
-        lacks = np.array([w.lacks for _, w in flat], dtype=np.float32)
-        apart = needs @ lacks.T > 0
-        apart |= apart.T
-        apart |= (needs @ old.excludes.astype(np.float32)) @ needs.T > 0
-        ids: dict[tuple[int, ...], list[int]] = defaultdict(list)
-        for index, (_, write) in enumerate(flat):
-            ids[write.source].append(index)
-        same = np.zeros_like(apart)
-        for members in ids.values():
-            for i in members:
-                for j in members:
-                    a, b = flat[i][1].term.table > 0, flat[j][1].term.table > 0
-                    if len(a) == len(b):
-                        apart[i, j] |= not (a & b).any()
-                        same[i, j] = not (a & ~b).any()
-        channels = np.array([channel for channel, _ in flat])
-        order = np.argsort(channels, kind="stable")
-        names, starts = np.unique(channels[order], return_index=True)
-        by_rows = np.logical_and.reduceat(apart[np.ix_(order, order)], starts, axis=0)
-        pairs = np.logical_and.reduceat(by_rows, starts, axis=1)
-        stream.excludes[np.ix_(names, names)] = pairs
-        some = np.logical_or.reduceat(same[np.ix_(order, order)], starts, axis=1)
-        implied = np.logical_and.reduceat(some, starts, axis=0)
-        only_positive = np.array(
-            [all((w.term.table >= 0).all() for w in self.by_channel[c]) for c in names.tolist()]
-        )
-        implied &= only_positive[None, :]
-        np.fill_diagonal(implied, False)
-        stream.implies[np.ix_(names, names)] = implied
-        np.fill_diagonal(stream.excludes, False)
+        at = old.at.copy()
+        sums: dict[int, _Sum] = {}
+        for channel, causes in self.by_channel.items():
+            found = _Sum.of(old, channel, causes)
+            low[channel], unit[channel], count[channel] = found.low, found.unit, found.count
+            _check_exact(found, old, channel, dtype, name, fail)
+            sums[channel] = found
+        gone = bit_set(int(old.at[channel]) for channel in sums)
+        facts.live &= ~gone
+        made: list[_Made] = []
+        for channel, found in sums.items():
+            at[channel] = _variable(facts, found, made)
+        return dataclasses.replace(old, at=at, low=low, unit=unit, count=count)
 
 
-def _reads_only(term: Term, channel: int) -> bool:
-    return len(term.places) == 1 and int(term.places[0]) == channel
+@dataclass
+class _Sum:
+    """A channel after a half layer: low + unit * n, n at most count.
+
+    Attributes:
+        terms: all that is added, the channel's old content included; they sum to value - old low.
+        raising: causes of which one is not 0 where n > 0; None where there is no such list.
+    """
+
+    low: float
+    unit: float
+    count: int
+    terms: list[Term]
+    base: float
+    raising: list[Cause] | None
+
+    @staticmethod
+    def of(stream: Stream, channel: int, causes: list[Cause]) -> _Sum:
+        facts, variable = stream.facts, int(stream.at[channel])
+        constant = sum(float(c.term.table[0]) for c in causes if not c.term.variables)
+        moving = _merged([c for c in causes if c.term.variables], facts)
+        kept, shift = _own(stream, channel, variable, [c for c in moving if c.term.variables == (variable,)])
+        moving = [c for c in moving if c.term.variables != (variable,)] + kept
+        terms = [c.term for c in moving]
+        steps = [float(low_bit(t.table).min()) for t in terms]
+        unit = min((s for s in steps if not np.isinf(s)), default=1.0)
+        top, bottom = _bounds(moving, unit, facts)
+        raising = [c for c in moving if (c.term.table > 0).any()] if bottom == 0 else None
+        base = stream.low[channel] + constant + shift
+        return _Sum(base + bottom, unit, round((top - bottom) / unit), terms, -bottom, raising)
 
 
-def _with_identity(term: Term, channel: int, stream: Stream) -> Term:
-    """The term plus the channel's own content; the channel is erased where that is 0."""
-    if not _reads_only(term, channel):
-        return term
-    weight = int(term.weights[0])
-    n = (np.arange(len(term.table)) + term.first) / weight
-    return Term(term.places, term.weights, term.first, term.table + stream.unit[channel] * n)
+def _merged(causes: list[Cause], facts: Facts) -> list[Cause]:
+    """Functions of one integer as one term each."""
+    forms: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Cause]] = defaultdict(list)
+    for cause in causes:
+        forms[cause.term.variables, cause.term.weights].append(cause)
+    merged = []
+    for (variables, weights), found in forms.items():
+        if len(found) == 1:
+            merged += found
+            continue
+        first = min(c.term.first for c in found)
+        last = max(c.term.first + len(c.term.table) for c in found)
+        table = np.zeros(last - first)
+        for cause in found:
+            at = cause.term.first - first
+            table[at : at + len(cause.term.table)] += cause.term.table
+        on = np.flatnonzero(table)
+        if len(on):
+            hull = first + int(on[0]), first + int(on[-1])
+            literals = necessary(facts, variables, weights, *hull)
+            merged.append(Cause(Term(variables, weights, first, table), literals, found[0].source))
+    return merged
+
+
+def _own(stream: Stream, channel: int, variable: int, erasing: list[Cause]) -> tuple[list[Cause], float]:
+    """The channel's old content above its lowest, with what takes it away, and a constant beside it."""
+    size = int(stream.count[channel]) + 1
+    table = np.arange(size, dtype=np.float64) * stream.unit[channel]
+    for cause in erasing:
+        (weight,) = cause.term.weights
+        table = table + cause.term.table[weight * np.arange(size) - cause.term.first]
+    shift = float(table[0])
+    table = table - shift
+    if not table.any():
+        return [], shift
+    literals = stream.facts.closed(1 << variable, 0)
+    return [Cause(Term((variable,), (1,), 0, table), literals, (-1, channel))], shift
+
+
+def _bounds(causes: list[Cause], unit: float, facts: Facts) -> tuple[float, float]:
+    """The highest and the lowest sum of terms, or 0; whether they are those of one bit is looked at twice."""
+    if not causes:
+        return 0.0, 0.0
+    scaled = [dataclasses.replace(c, term=_scaled(c.term, 1 / unit)) for c in causes]
+    groups = _together(scaled)
+    top = max(_largest(group, facts) for group in groups)
+    bottom = min(-_largest([_negative(c) for c in group], facts, 0) for group in groups)
+    bottom = _raised(scaled, min(bottom, 0.0), facts)
+    return unit * max(top, 0.0), unit * bottom
+
+
+def _raised(causes: list[Cause], bottom: float, facts: Facts) -> float:
+    """A lower bound of what is added to a channel that held something, from how that came about."""
+    if not any(c.source[0] == -1 for c in causes):
+        return bottom
+    negative = [_negative(c).term for c in causes]
+    for _ in range(STEPS):
+        if bottom >= 0 or not at_most(facts, negative, round(-bottom) - 1):
+            break
+        bottom += 1
+    return bottom
+
+
+def _scaled(term: Term, factor: float) -> Term:
+    return dataclasses.replace(term, table=np.rint(term.table * factor))
+
+
+def _negative(cause: Cause) -> Cause:
+    return dataclasses.replace(cause, term=_scaled(cause.term, -1))
+
+
+def largest(causes: list[Cause], facts: Facts) -> float:
+    """The largest sum of terms, or 0; where it may be 1, that is looked at twice."""
+    return max(0.0, *(_largest(group, facts) for group in _together(causes)))
+
+
+def _together(causes: list[Cause]) -> list[list[Cause]]:
+    """Terms in groups such that those of one group alone are not 0 in a case."""
+    groups: list[list[Cause]] = []
+    for cause in causes:
+        joined = [g for g in groups if any(not _never_together(cause, other) for other in g)]
+        groups = [g for g in groups if g not in joined]
+        groups.append([cause, *(c for g in joined for c in g)])
+    return groups
+
+
+def _one_integer(a: Term, b: Term) -> bool:
+    """Whether two terms are functions of the same integer, given over the same range."""
+    same = a.variables == b.variables and a.weights == b.weights
+    return same and a.first == b.first and len(a.table) == len(b.table)
+
+
+def _never_together(a: Cause, b: Cause) -> bool:
+    if _one_integer(a.term, b.term):
+        return not ((a.term.table != 0) & (b.term.table != 0)).any()
+    return a.literals.apart(b.literals)
+
+
+def _largest(causes: list[Cause], facts: Facts, guess: int = 1) -> float:
+    terms = [c.term for c in causes]
+    top = Cone(terms, facts).maximum()
+    if top <= guess or (len(terms) == 1 and len(terms[0].variables) == 1):
+        return top
+    some = len(causes) == 1 or any(c.source[0] == -1 for c in causes)
+    some = some or any(_apart(a, b) for a, b in combinations(causes, 2))
+    cases = CASES_OF_ONE if len(causes) == 1 else CASES
+    return float(guess) if some and at_most(facts, terms, guess, cases) else top
+
+
+def _check_exact(found: _Sum, old: Stream, channel: int, dtype: str, name: str, fail: Fail) -> None:
+    """The channel's values, and what is added to get there, are numbers of the dtype."""
+    high = found.low + found.unit * found.count
+    grid = min(found.unit, *(float(low_bit(np.array(x))) for x in (found.low, old.low[channel])))
+    if old.count[channel]:
+        grid = min(grid, float(old.unit[channel]))
+    largest = max(abs(found.low), abs(high))
+    added = max(abs(high - old.low[channel]), abs(found.low - old.high[channel]))
+    if max(largest, added) > EXACT[dtype] * grid:
+        fail(name, channel, f"the channel reaches {largest:g} in steps of {grid:g}: not exact in {dtype}")
+
+
+def _variable(facts: Facts, found: _Sum, made: list[_Made]) -> int:
+    """Make a channel's variable and relate it to all others."""
+    terms = [dataclasses.replace(t, table=np.rint(t.table / found.unit)) for t in found.terms]
+    if found.base:
+        terms.append(Term((), (), 0, np.array([np.rint(found.base / found.unit)])))
+    if not found.raising:
+        return facts.new(found.count, Literals(), terms)
+    literals = [c.literals for c in found.raising]
+    common = Literals(
+        reduce(int.__and__, (x.needs for x in literals)), reduce(int.__and__, (x.lacks for x in literals))
+    )
+    variable = facts.new(found.count, common, terms, literals)
+    new = _Made(variable, found.raising, not any((t.table < 0).any() for t in terms))
+    _relate(facts, new, made)
+    _lift(facts, variable, literals)
+    made.append(new)
+    return variable
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """A new variable, the causes one of which is not 0 where it is above 0, and if no term is below 0."""
+
+    variable: int
+    causes: list[Cause]
+    only_raised: bool
+
+
+def _relate(facts: Facts, new: _Made, made: list[_Made]) -> None:
+    """Compare a variable with those that the same half layer makes."""
+    apart = 0
+    for other in made:
+        if all(_apart(a, b) for a in new.causes for b in other.causes) or _never_both(
+            facts, new.variable, other.variable
+        ):
+            apart |= 1 << other.variable
+        if _implies(new, other):
+            _imply(facts, new.variable, other.variable)
+        if _implies(other, new):
+            _imply(facts, other.variable, new.variable)
+    if apart:
+        facts.exclude(new.variable, apart)
+
+
+def _never_both(facts: Facts, one: int, other: int) -> bool:
+    """Whether functions of the same integers, of which parts are subtracted, are never both above 0."""
+    mine, theirs = facts.definition[one] or (), facts.definition[other] or ()
+    if not any((t.table < 0).any() for t in (*mine, *theirs)):
+        return False
+    read = {t.variables for t in mine if len(t.variables) > 1}
+    if read.isdisjoint(t.variables for t in theirs):
+        return False
+    search = Search(facts, [(mine, 1, np.inf), (theirs, 1, np.inf)], 0)
+    return search.refuted(search.start(), CASES_OF_PAIRS)
+
+
+def _opposite(a: Term, b: Term) -> bool:
+    """Whether two terms are functions of v and of -v, never both above 0."""
+    if a.variables != b.variables or a.weights != tuple(-w for w in b.weights):
+        return False
+    mine = {a.first + i for i in np.flatnonzero(a.table > 0).tolist()}
+    return mine.isdisjoint(-(b.first + i) for i in np.flatnonzero(b.table > 0).tolist())
+
+
+def _apart(a: Cause, b: Cause) -> bool:
+    if _one_integer(a.term, b.term):
+        return not ((a.term.table > 0) & (b.term.table > 0)).any()
+    return a.literals.apart(b.literals) or _opposite(a.term, b.term)
+
+
+def _implies(one: _Made, other: _Made) -> bool:
+    """Whether wherever the first is above 0, so is the second."""
+    if not other.only_raised or len(one.causes) * len(other.causes) > 64:
+        return False
+    return all(any(_suffices(a, b) for b in other.causes) for a in one.causes)
+
+
+def _suffices(a: Cause, b: Cause) -> bool:
+    if _one_integer(a.term, b.term):
+        return not ((a.term.table > 0) & ~(b.term.table > 0)).any()
+    term, have = b.term, a.literals
+    if not (term.table >= 0).all():
+        return False
+    least = 0
+    for v, w in zip(term.variables, term.weights, strict=True):
+        if w > 0:
+            least += w * (have.needs >> v & 1)
+        elif not have.lacks >> v & 1:
+            return False
+    if least < term.first:
+        return False
+    return bool((term.table[least - term.first :] > 0).all())
+
+
+def _imply(facts: Facts, one: int, other: int) -> None:
+    facts.implies[one] |= 1 << other | facts.implies[other]
+    for implied in members(facts.implies[one]):
+        facts.implied[implied] |= 1 << one
+    facts.exclude(one, facts.excludes[other])
+
+
+def _lift(facts: Facts, variable: int, raising: list[Literals]) -> None:
+    """Carry over what is known of triples."""
+    needed = reduce(int.__or__, (x.needs for x in raising))
+    for part in members(needed & bit_set(facts.nogoods)):
+        for rest in list(facts.nogoods[part]):
+            if variable not in rest and facts.lifts(raising, part, rest):
+                facts.forbid((variable, *rest))

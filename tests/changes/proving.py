@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -54,7 +53,7 @@ class Prover:
             stream = proof._layer(stream, layer, self._kinds[layer])
             if found := self._new(proof):
                 return found
-            if _equal(stream, self._streams[layer + 1]):
+            if stream.same(self._streams[layer + 1]):
                 return []
         proof._readout(stream)
         return self._new(proof)
@@ -78,8 +77,3 @@ def _layer_of(name: str, layers: int) -> int:
         return -1
     parts = name.split(".")
     return int(parts[2]) if parts[1] == "layers" else layers
-
-
-def _equal(first: Stream, second: Stream) -> bool:
-    pairs = ((getattr(first, f.name), getattr(second, f.name)) for f in fields(first))
-    return all(np.array_equal(one, other) for one, other in pairs)
