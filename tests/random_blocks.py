@@ -91,7 +91,7 @@ def random_block(rng: random.Random, machine: MachineDescription, index: int) ->
     if values.get("wr_bound"):
         values["dest_pred"] = rng.randrange(2)
     values["guard_true"] = 1 | rng.choice((0, 0, 0, 2, 4, 8, 128)) & (1 << machine.predicates) - 1
-    values["guard_false"] = rng.choice((0, 0, 2, 4, 8))
+    values["guard_false"] = rng.choice((0, 0, 2, 4, 8)) & ~values["guard_true"]
     shape = (
         "scalar"
         if values.get("wr_bound")

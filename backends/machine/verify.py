@@ -200,6 +200,8 @@ def _predicate_problems(block: Block, machine: MachineDescription) -> Iterator[s
         yield f"predicate {block.dest_pred}; machine '{machine.name}' has {machine.predicates}"
     if block.wr_pred and not block.dest_pred:
         yield "it writes predicate 0, which is not stored"
+    if block.guard_true & block.guard_false:
+        yield "a predicate that has to be both 1 and 0: no lane would be active"
     if block.wr_bound and not block.scalar:
         yield "wr_bound in a block that is not scalar: the bound would change what the block visits"
 

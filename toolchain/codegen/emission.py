@@ -256,13 +256,11 @@ def _destination_fields(tile: Tile, layout: _Layout) -> dict[str, int | str]:
 def _lane_fields(tile: Tile, layout: _Layout) -> dict[str, int | str]:
     if tile.scalar:
         return {"visit": 1, "scalar": 1}
-    exists = 0 if tile.everyone else _EXISTS
-    return {
-        "visit": 1,
-        "all_warps": 1,
-        "guard_true": exists | _mask(tile.guard, True, layout),
-        "guard_false": _mask(tile.guard, False, layout),
-    }
+    wanted = (0 if tile.everyone else _EXISTS) | _mask(tile.guard, True, layout)
+    unwanted = _mask(tile.guard, False, layout)
+    if wanted & unwanted:
+        return {}  # No lane would be active; the machine refuses a guard of both polarities.
+    return {"visit": 1, "all_warps": 1, "guard_true": wanted, "guard_false": unwanted}
 
 
 def _mask(guard: Guard, polarity: bool, layout: _Layout) -> int:
