@@ -7,6 +7,7 @@ import os
 from qgpu.backends.machine.description import MachineDescription
 from qgpu.runtime.checkpoints import built_checkpoint, check_checkpoint
 from qgpu.runtime.engine import Engine, EngineError, ReferenceEngine
+from qgpu.runtime.progress import explained
 
 ENGINES = {
     "reference": "the reference interpreter, without a model",
@@ -52,13 +53,15 @@ def make_engine(
     if backend == "reference":
         return ReferenceEngine(machine)
     if model is None:
-        model = built_checkpoint(machine, dtype)
+        with explained(f"building the checkpoint of machine '{machine.name}': a minute or two, and once"):
+            model = built_checkpoint(machine, dtype)
     else:
         check_checkpoint(model, machine, dtype, in_weights)
     if backend == FAST_ENGINE:
         from qgpu.runtime.compiled import CompiledEngine
 
-        return CompiledEngine(model)
+        with explained("compiling the engine and its form of the checkpoint: a minute or so, and once"):
+            return CompiledEngine(model)
     from qgpu.runtime.stock import StockEngine
 
     return StockEngine(model, dtype, device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from qgpu.backends.machine.follow import UNINITIALISED, Fault, Follower, Step, end_tokens, launch_fault
 from qgpu.backends.machine.host import Launch, Region, read_requests, region_bytes
@@ -43,10 +43,10 @@ class Outcome:
         checked: whether every token and buffer was compared with the reference's.
     """
 
-    launch: Launch
-    generated: tuple[int, ...]
+    launch: Launch = field(repr=False)
+    generated: tuple[int, ...] = field(repr=False)
     tokens: int
-    buffers: tuple[bytes | None, ...]
+    buffers: tuple[bytes | None, ...] = field(repr=False)
     output: str
     fault: Fault | None
     layers: int | None

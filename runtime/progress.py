@@ -1,8 +1,9 @@
-"""Progress of a launch on a terminal's stderr."""
+"""Progress on a terminal's stderr."""
 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -32,3 +33,22 @@ def progress(prompt_tokens: int, step: Callable[[Step], None] | None = None) -> 
             prompt=lambda count: bars.advance(prompt, count),
             generated=lambda count: bars.advance(generated, count),
         )
+
+
+SOON = 2.0
+"""Seconds after which a terminal is told what takes so long."""
+
+
+@contextmanager
+def explained(reason: str) -> Iterator[None]:
+    """Say why it takes so long, on a terminal's stderr, where the body takes longer than a moment."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    timer = threading.Timer(SOON, lambda: print(f"qgpu: note: {reason}", file=sys.stderr))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

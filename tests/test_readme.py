@@ -22,7 +22,7 @@ def test_the_table_of_costs_is_what_the_script_counts() -> None:
     assert f"it takes {layers} layers of {DEFAULT.model.heads} heads" in TEXT
     assert f"a residual stream of {DEFAULT.model.hidden}" in TEXT
     counts = {kernel: count_tokens.count(kernel)[2] for kernel in count_tokens.NAMED}
-    for kernel, generated in [*counts.items(), ("sum", sum(counts.values()))]:
+    for kernel, generated in [*counts.items(), ("all ten", sum(counts.values()))]:
         assert f"| {kernel} | {generated:,} | {generated * layers:,} |" in TEXT
 
 

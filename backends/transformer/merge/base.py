@@ -103,6 +103,8 @@ def base_of(config: Any, where: str) -> Base:
         for name in ("tie_word_embeddings", "dtype", "torch_dtype"):
             if name in outer:
                 config = {name: outer[name], **config}
+    elif kind == "qwen3_5":
+        raise MergeError(f"{where}: model_type is 'qwen3_5', the vision class, but there is no text_config")
     elif kind != "qwen3_5_text":
         raise MergeError(f"{where}: model_type is {kind!r}, not 'qwen3_5' or 'qwen3_5_text'")
     value = {**DEFAULTS, **{name: given for name, given in config.items() if given is not None}}
