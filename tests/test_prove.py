@@ -19,10 +19,13 @@ from qgpu.backends.prover.checkpoint import ProofError
 from qgpu.backends.prover.cone import Cone
 from qgpu.backends.prover.facts import Facts, Literals, Term, bit_set
 from qgpu.backends.prover.literals import necessary
+from qgpu.backends.prover.program import program_conditions
 from qgpu.backends.prover.prove import prove
 from qgpu.backends.prover.roundoff import Error, sum_errors
 from qgpu.backends.prover.search import Search, at_most
 from qgpu.backends.prover.stream import embedded, low_bit
+from qgpu.backends.transformer.emit import lay_out
+from qgpu.backends.transformer.processor import build_processor
 
 Checkpoint = Callable[[MachineDescription, str], Path]
 PROVED_LAYERS = 2
@@ -153,6 +156,15 @@ def test_tokens_relate_their_channels() -> None:
     assert facts.implies[0] == 0b100
     assert not facts.implies[2]
     assert stream.unit.tolist() == [1, 1, 2]
+
+
+def test_a_checkpoint_is_proved(checkpoint: Checkpoint) -> None:
+    layout = lay_out(build_processor(SMALL), SMALL.model)
+    certificate = prove(checkpoint(SMALL, "float32"), program_conditions(SMALL, layout))
+    assert [str(failure) for failure in certificate.failures] == []
+    assert certificate.proved
+    assert certificate.layers[-1]["code_margin"] >= 1
+    assert certificate.layers[-1]["kind_margin"] >= 1
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

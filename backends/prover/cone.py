@@ -17,7 +17,7 @@ import numpy as np
 
 from qgpu.backends.prover.facts import Facts, Term, bit_set, members
 
-NODES = 300
+NODES = 2000
 """Cases after which a bound is returned as it is."""
 
 
