@@ -156,3 +156,27 @@ def test_an_error_in_a_header_is_told_there(tmp_path: Path) -> None:
     (error,) = caught.value.diagnostics
     assert (error.file, error.line, error.column) == (str(header), 4, 10)
     assert error.source_line == "  return nothing;"
+
+
+@pytest.mark.parametrize(
+    ("before", "arguments", "instances"),
+    [
+        ("", "int, 16", ["k<int,16>"]),
+        ("#define SIZE 64", "int, SIZE", ["k<int,64>"]),
+        ("#define SIZE -3", "int, SIZE", ["k<int,-3>"]),
+        ("constexpr int SIZE = 8;", "int, SIZE", ["k<int,8>"]),
+        ("static const unsigned SIZE = 0x10;", "int, SIZE", ["k<int,0x10>"]),
+        ("#define SIZE 64\n#undef SIZE\n#define SIZE 32", "int, SIZE", []),
+        ("#define SIZE 64\nint f() { const int SIZE = 32; return SIZE; }", "int, SIZE", []),
+        ("#define SIZE (64)", "int, SIZE", []),
+        ("", "int, SIZE", []),
+    ],
+)
+def test_instances_that_are_launched(before: str, arguments: str, instances: list[str]) -> None:
+    """A name that stands for one literal everywhere is as good as that; any other must be asked for."""
+    text = (
+        f"{before}\ntemplate <class T, int N> __global__ void k(T *p) {{ *p = N; }}\n"
+        f"int main() {{ k<{arguments}><<<1, 2>>>(nullptr); }}\n"
+    )
+    found = Kernels(TranslationUnit(Source("k.cu", text), ())).instances(None)
+    assert [name.replace(" ", "") for name in found] == instances

@@ -1,7 +1,8 @@
 """The kernels of a translation unit: their places, their parameters' names, the instances it launches."""
 
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +16,9 @@ _SIMPLE = re.compile(
     r"-?\d\w*|true|false|unsigned|signed|char|short|int|long|bool|u?int(?:8|16|32|64)_t|size_t|,|\*"
 )
 """Words of template arguments that mean the same wherever they stand."""
+
+_LITERAL = re.compile(r"-?\d\w*|true|false")
+"""A number or a truth value."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +66,21 @@ class Kernels:
         found = [
             name
             for file in self._unit.files.values()
-            for name in _launches(file.tokens, self._template_names)
+            for name in _launches(file.tokens, self._template_names, self._constants)
         ]
         return list(dict.fromkeys(found))
+
+    @cached_property
+    def _constants(self) -> dict[str, str]:
+        """Macros and constants that stand for the same literal wherever the source defines them."""
+        found: dict[str, set[str]] = {}
+        for name, definitions in self._unit.macros.items():
+            found[name] = {"".join(part.text for part in macro.body) for macro in definitions}
+        for file in self._unit.files.values():
+            for name, value in _constant_variables(file.tokens):
+                found.setdefault(name, set()).add(value)
+        alone = {name: min(values) for name, values in found.items() if len(values) == 1}
+        return {name: value for name, value in alone.items() if _LITERAL.fullmatch(value)}
 
     @cached_property
     def _template_names(self) -> set[str]:
@@ -182,19 +198,24 @@ _TYPES = frozenset(
 )
 
 
-def _launches(tokens: Sequence[Token], templates: set[str]) -> list[str]:
-    """`name<arguments>` before `<<<`, with plain arguments."""
+def _constant_variables(tokens: Sequence[Token]) -> Iterator[tuple[str, str]]:
+    """Names and values of `constexpr int name = value;` and its like."""
+    for kind, name, sign, value, end in zip(*(tokens[i:] for i in range(5)), strict=False):
+        if kind.text in _TYPES and name.kind == "name" and (sign.text, end.text) == ("=", ";"):
+            yield name.text, value.text
+
+
+def _launches(tokens: Sequence[Token], templates: set[str], constants: Mapping[str, str]) -> list[str]:
+    """`name<arguments>` before `<<<`, with arguments that are plain or constants."""
     plain = [token for token in tokens if token.kind != "directive"]
     found: list[str] = []
     for index, token in enumerate(plain[:-2]):
         if token.text not in templates or plain[index + 1].text != "<":
             continue
-        end = index + 2
-        while end < len(plain) and _SIMPLE.fullmatch(plain[end].text):
-            end += 1
-        arguments = " ".join(part.text for part in plain[index + 2 : end])
-        if arguments and [part.text for part in plain[end : end + 2]] == [">", "<<<"]:
-            found.append(str(parse_name(f"{_scoped(plain, index)}<{arguments}>")))
+        words = [constants.get(part.text, part.text) for part in plain[index + 2 :]]
+        arguments = list(itertools.takewhile(_SIMPLE.fullmatch, words))
+        if arguments and words[len(arguments) :][:2] == [">", "<<<"]:
+            found.append(str(parse_name(f"{_scoped(plain, index)}<{' '.join(arguments)}>")))
     return found
 
 
