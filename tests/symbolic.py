@@ -149,4 +149,4 @@ def evaluate(circuit: Circuit, given: Mapping[Channel, np.ndarray]) -> dict[Chan
 
 def number_of(values: Mapping[Channel, np.ndarray], bus: Sequence[Channel]) -> np.ndarray:
     """The number on a bus in each case."""
-    return sum((values[channel] << i for i, channel in enumerate(bus)), np.int64(0))
+    return np.asarray(sum((values[channel] << i for i, channel in enumerate(bus)), np.int64(0)))

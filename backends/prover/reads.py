@@ -85,7 +85,7 @@ class Reads:
         places = {}
         for column in columns:
             row = head.value.start + column
-            key = (rows.weights[row].tobytes(), rows.base[row], int(taps[row]))
+            key = (rows.weights[row].tobytes(), float(rows.base[row]), int(taps[row]))
             if key not in distinct:
                 bit = self.facts.new(1, literals)
                 distinct[key] = bit, row
