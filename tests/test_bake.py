@@ -33,6 +33,7 @@ from qgpu.backends.transformer.emit import Layout
 from qgpu.backends.transformer.evaluate import Evaluator
 from qgpu.backends.transformer.fold import fold
 from qgpu.backends.transformer.schedule import schedule
+from qgpu.backends.transformer.stages import Tell
 from qgpu.runtime import cli
 from qgpu.runtime.compiled import CompiledEngine
 from qgpu.runtime.launch import run
@@ -94,7 +95,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[P
     @functools.cache
     def made(name: str) -> tuple[Path, Layout]:
         folder, case = tmp_path_factory.mktemp(name), CASES[name]
-        return folder, emit_baked(case.baked(), folder, source=case.file)
+        told: list[str] = []
+        layout = emit_baked(case.baked(), folder, source=case.file, tell=told.append)
+        assert told == ["circuit", "what the kernel uses of it", "layers", "weights"]
+        return folder, layout
 
     return made
 
@@ -190,7 +194,7 @@ def dot(folders: Callable[[str], tuple[Path, Layout]]) -> Path:
 def test_qgpuc_bakes_what_it_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[tuple[BakedKernel, str, str]] = []
 
-    def emit(baked: BakedKernel, directory: str, dtype: str, source: str) -> None:
+    def emit(baked: BakedKernel, directory: str, dtype: str, source: str, tell: Tell) -> None:
         made.append((baked, dtype, source))
         Path(directory, "qgpu.json").write_text("{}")
 

@@ -59,7 +59,9 @@ def test_another_size_is_another_checkpoint_of_more_layers(tmp_path: Path) -> No
                     "memory_words = 1024\n[model]\nhidden = 1024\nheads = 4\n")  # fmt: skip
     machine = load_description(str(file))
     assert machine.model == ModelShape(hidden=1024, heads=4)
-    layout = emit_checkpoint(machine, tmp_path / "roomy")
+    told: list[str] = []
+    layout = emit_checkpoint(machine, tmp_path / "roomy", tell=told.append)
+    assert told == ["circuit", "layers", "weights"]
     rows = [
         (layer, len(head.keys))  # pyright: ignore[reportAttributeAccessIssue]
         for layer, heads in enumerate(layout.schedule.heads)

@@ -56,7 +56,7 @@ def test_a_dry_run_needs_a_config_alone_and_keeps_within_the_limits(size: str, l
 
 
 def test_a_dry_run_is_a_table_for_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "plan_merge", lambda base, machine, dtype: layout_plan())
+    monkeypatch.setattr(plan, "plan_merge", lambda base, machine, dtype, tell: layout_plan())
     (tmp_path / "config.json").write_text(json.dumps(settings()))
     result = qgpuc("--base", tmp_path, "--dry-run")
     assert result.exit_code == 0, result.output
@@ -69,8 +69,10 @@ def test_too_few_neurons_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     there = layout_plan().layout
     monkeypatch.setattr(plan, "build_processor", lambda machine: there.circuit)
     monkeypatch.setattr(plan, "schedule", lambda circuit, shape, **how: there.schedule)
+    told: list[str] = []
     with pytest.raises(MergeError, match="neurons in a layer than the base's intermediate_size of 900"):
-        plan_merge(base_of(settings(intermediate_size=900), "config.json"), MACHINE, "float32")
+        plan_merge(base_of(settings(intermediate_size=900), "config.json"), MACHINE, "float32", told.append)
+    assert told[:2] == ["circuit", "layers"]
 
 
 def test_what_the_head_reads_lies_in_channels_of_the_machine() -> None:

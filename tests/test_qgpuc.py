@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from qgpu.backends import transformer
 from qgpu.backends.machine.description import MachineDescription
 from qgpu.backends.transformer.schedule import ScheduleError
+from qgpu.backends.transformer.stages import Tell
 from qgpu.toolchain import driver
 from qgpu.toolchain.cuda.names import plain_name
 
@@ -188,7 +189,8 @@ def test_warnings_go_to_stderr(kernel: Path) -> None:
 
 
 def fake_emitter(error: Exception | None = None):
-    def emit_checkpoint(machine: MachineDescription, directory: str, dtype: str) -> None:
+    def emit_checkpoint(machine: MachineDescription, directory: str, dtype: str, tell: Tell) -> None:
+        tell("weights")
         Path(directory, "config.json").write_text(f"{machine.name} {dtype}")
         if error is not None:
             raise error

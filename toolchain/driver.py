@@ -29,6 +29,7 @@ from qgpu.toolchain.memory import without_collection
 from qgpu.toolchain.merging import MergeOptions, merge_machine, merge_options
 from qgpu.toolchain.optimise import SPLIT_MARK, PassChoice, split_source, timing_table
 from qgpu.toolchain.outputs import STANDARD, check_output, write_output
+from qgpu.toolchain.progress import stages
 from qgpu.toolchain.sources import decoded
 
 if TYPE_CHECKING:
@@ -388,7 +389,8 @@ def _emit_weights(machine: "MachineDescription", folder: Path, dtype: str) -> No
     """Write the checkpoint of a machine."""
     from qgpu.backends.transformer import emit_checkpoint
 
-    _write_checkpoint(folder, lambda directory: emit_checkpoint(machine, directory, dtype))
+    with stages(f"checkpoint of machine '{machine.name}'") as tell:
+        _write_checkpoint(folder, lambda directory: emit_checkpoint(machine, directory, dtype, tell))
 
 
 def _emit_baked(job: _Job, folder: Path, dtype: str, shape: "tuple[Dim3 | None, Dim3 | None]") -> None:
@@ -396,7 +398,7 @@ def _emit_baked(job: _Job, folder: Path, dtype: str, shape: "tuple[Dim3 | None, 
     from qgpu.backends.machine.baked import bake_kernel
     from qgpu.backends.machine.host import LaunchError
     from qgpu.backends.transformer import emit_baked
-    from qgpu.toolchain.cuda.names import described
+    from qgpu.toolchain.cuda.names import described, kernel_name
 
     program = _compile(job)
     (kernel, *others) = program.kernels
@@ -409,7 +411,8 @@ def _emit_baked(job: _Job, folder: Path, dtype: str, shape: "tuple[Dim3 | None, 
         baked = bake_kernel(kernel, program.machine, *shape)
     except LaunchError as error:
         raise failure(str(error)) from None
-    _write_checkpoint(folder, lambda directory: emit_baked(baked, directory, dtype, program.source))
+    with stages(f"checkpoint of kernel '{kernel_name(kernel.name)}'") as tell:
+        _write_checkpoint(folder, lambda directory: emit_baked(baked, directory, dtype, program.source, tell))
 
 
 def _write_checkpoint(folder: Path, write: Callable[[str], object]) -> None:

@@ -15,6 +15,7 @@ import click
 
 from qgpu.toolchain.diagnostics import failure
 from qgpu.toolchain.hub import ALL, CONFIG_ALONE, base_directory
+from qgpu.toolchain.progress import stages
 
 if TYPE_CHECKING:
     from qgpu.backends.machine.description import MachineDescription
@@ -90,7 +91,8 @@ def merge_machine(
         chosen = dtype or base.dtype
         if chosen not in ITEM_BYTES:
             raise failure(f"the base is {chosen}: give --dtype {' or '.join(ITEM_BYTES)}")
-        plan = plan_merge(base, machine, chosen)
+        with stages(f"machine '{machine.name}' in the base's layers") as tell:
+            plan = plan_merge(base, machine, chosen, tell)
         if options.dry_run:
             click.echo(json.dumps(_sizes(plan)) if options.as_json else _table(plan))
             return

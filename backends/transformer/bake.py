@@ -18,14 +18,16 @@ from qgpu.backends.transformer.circuit import Channel, Circuit, Form, Head, conj
 from qgpu.backends.transformer.fold import fold
 from qgpu.backends.transformer.processor import build_processor
 from qgpu.backends.transformer.schedule import outputs_of
+from qgpu.backends.transformer.stages import Tell, untold
 
 COUNT, RUN = "run_count", "run"
 """Channels that say which block is the current one; see `State`."""
 
 
-def build_baked(baked: BakedKernel) -> Circuit:
+def build_baked(baked: BakedKernel, tell: Tell = untold) -> Circuit:
     """Return the circuit of a machine with a kernel's rows in it, and with nothing that they never use."""
     machine, rows = baked.machine, baked.rows()
+    tell("circuit")
     circuit = build_processor(machine, list(rows.values()))
     unheard = np.setdiff1d(np.arange(circuit.vocabulary_size), baked.tokens())
     for table in circuit.token_tables.values():
@@ -33,6 +35,7 @@ def build_baked(baked: BakedKernel) -> Circuit:
     number = [channel.name for channel in circuit.channels if channel.name.startswith(f"{RUN}.")]
     logits = circuit.readout.logits
     circuit.readout.logits = {token: logits[token] for token in baked.spoken() if token in logits}
+    tell("what the kernel uses of it")
     folded = fold(circuit, baked.tokens(), [COUNT, *number])
     _compute_rows(folded, list(rows))
     folded.heads = _packed(folded.heads, machine.model.key_dim)

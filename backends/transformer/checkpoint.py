@@ -19,6 +19,7 @@ from qgpu.backends.transformer.emit import ATTENTION_HEAD_DIM, CONV_TAPS, Layout
 from qgpu.backends.transformer.numerics import DTYPES
 from qgpu.backends.transformer.processor import build_processor
 from qgpu.backends.transformer.rounding import in_dtype
+from qgpu.backends.transformer.stages import Tell, untold
 
 FORMAT_VERSION = 1
 """Version of qgpu.json."""
@@ -28,14 +29,20 @@ KERNEL_FILE = "kernel.qbin"
 
 MAX_POSITIONS = 1 << 20
 
+LAYERS, WEIGHTS = "layers", "weights"
+"""Stages: the circuit is laid out in layers, and they are written."""
 
-def emit_checkpoint(machine: MachineDescription, directory: str | Path, dtype: str = "float32") -> Layout:
+
+def emit_checkpoint(
+    machine: MachineDescription, directory: str | Path, dtype: str = "float32", tell: Tell = untold
+) -> Layout:
     """Write the checkpoint of a machine: config, weights, tokenizer, generation config, qgpu.json.
 
     Args:
         machine: the machine description.
         directory: an existing or new directory; files of these names in it are replaced.
         dtype: "float32" or "bfloat16".
+        tell: is told each stage.
 
     Returns:
         The layout: where each part of the machine went.
@@ -46,12 +53,22 @@ def emit_checkpoint(machine: MachineDescription, directory: str | Path, dtype: s
         ValueError: unknown dtype.
     """
     _check_dtype(dtype)
-    layout = lay_out(build_processor(machine), machine.model)
+    tell("circuit")
+    circuit = build_processor(machine)
+    tell(LAYERS)
+    layout = lay_out(circuit, machine.model)
+    tell(WEIGHTS)
     _write(layout, machine, Path(directory), dtype, {})
     return layout
 
 
-def emit_baked(baked: BakedKernel, directory: str | Path, dtype: str = "float32", source: str = "") -> Layout:
+def emit_baked(
+    baked: BakedKernel,
+    directory: str | Path,
+    dtype: str = "float32",
+    source: str = "",
+    tell: Tell = untold,
+) -> Layout:
     """Write the checkpoint that is a kernel: as `emit_checkpoint`, with the program's rows in the weights.
 
     A file more, kernel.qbin, has the kernel for its host; qgpu.json says in `baked` what it is and where its
@@ -59,12 +76,16 @@ def emit_baked(baked: BakedKernel, directory: str | Path, dtype: str = "float32"
 
     Args:
         source: the name of the kernel's source.
+        tell: is told each stage.
 
     Raises:
         ScheduleError, AllocationError, InexactWeightError, ValueError: as there.
     """
     _check_dtype(dtype)
-    layout = lay_out(build_baked(baked), baked.machine.model)
+    circuit = build_baked(baked, tell)
+    tell(LAYERS)
+    layout = lay_out(circuit, baked.machine.model)
+    tell(WEIGHTS)
     data = program_bytes(Program(baked.machine, (baked.kernel,), source))
     _write(layout, baked.machine, Path(directory), dtype, {"baked": baked_metadata(baked, source, data)})
     (Path(directory) / KERNEL_FILE).write_bytes(data)

@@ -16,6 +16,7 @@ from qgpu.backends.transformer.merge.stream import FLAGS, TextScale, text_scale
 from qgpu.backends.transformer.numerics import constant_amplitudes, row_constants
 from qgpu.backends.transformer.processor import build_processor
 from qgpu.backends.transformer.schedule import Schedule, schedule
+from qgpu.backends.transformer.stages import Tell, untold
 
 WIDTH_STEP = 64
 """The residual stream is widened by a multiple of this, so that rows stay aligned for matrix units."""
@@ -98,17 +99,19 @@ class MergePlan:
         return sum(tensor.numbers for tensor in shapes)
 
 
-def plan_merge(base: Base, machine: MachineDescription, dtype: str) -> MergePlan:
-    """Lay a machine out in the layers of a base.
+def plan_merge(base: Base, machine: MachineDescription, dtype: str, tell: Tell = untold) -> MergePlan:
+    """Lay a machine out in the layers of a base; `tell` is told each stage.
 
     Raises:
         MergeError: it does not fit; the message names the size.
     """
     hosted = _hosted(machine, base)
+    tell("circuit")
     circuit = build_processor(hosted)
     _check_heads(circuit, base)
     room = base.intermediate
     for _ in range(SCHEDULES):
+        tell("layers")
         layout = _narrowest(circuit, hosted, base, room)
         needed = intermediate_needed(layout.schedule, layout.allocation)
         if needed <= base.intermediate:
