@@ -188,7 +188,7 @@ def _chosen(
     """The full names of the kernels that the options ask for."""
     if not names and not (options.kernels and compiled and compiled.templates):
         templates = "" if compiled is None else ", ".join(compiled.templates)
-        named = f"name an instance of a template with --kernel: {templates}" if templates else ""
+        named = f"--kernel 'NAME<...>' picks an instance of a template: {templates}" if templates else ""
         hint = named or "a kernel is a __global__ function"
         raise failure("no kernel to compile", hint, file=source.name)
     if options.kernels is None:

@@ -23,7 +23,7 @@ DeviceCompiler = Callable[[DeviceCode, CudaOptions], Ptx]
 _ROUNDS = 16
 _NAMES = "__nv_name_map"
 """NVRTC's file of the names that were added."""
-_INSTANCE = "template arguments are types and constants that the source knows, as in 'scan<int, 16>'"
+_INSTANCE = "template arguments are types and constants that the source knows"
 
 
 def compile_device_code(source: Source, options: CudaOptions, compiler: DeviceCompiler) -> Ptx:

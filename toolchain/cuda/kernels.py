@@ -8,9 +8,10 @@ from functools import cached_property
 
 from qgpu.toolchain.cuda.declarations import Declaration, words_for
 from qgpu.toolchain.cuda.names import KernelName, kernel_name, parse_name
+from qgpu.toolchain.cuda.template_hints import instance_hints
 from qgpu.toolchain.cuda.tokens import Token
 from qgpu.toolchain.cuda.unit import TranslationUnit
-from qgpu.toolchain.diagnostics import DiagnosticError, note
+from qgpu.toolchain.diagnostics import DiagnosticError
 
 _SIMPLE = re.compile(
     r"-?\d\w*|true|false|unsigned|signed|char|short|int|long|bool|u?int(?:8|16|32|64)_t|size_t|,|\*"
@@ -114,15 +115,12 @@ class Kernels:
         declaration = kernel.declaration
         file = self._unit.files[declaration.file]
         place = file.place(declaration.start)
-        example = ", ".join(
-            "int" if part.split()[:1] in (["typename"], ["class"]) else "16"
-            for part in (kernel.template or "").split(",")
-        )
+        parameters = _split(declaration.template or ())
         return DiagnosticError(
             file.source.diagnostic(
                 f"kernel '{kernel.name}' is a template with parameters <{kernel.template}>",
                 *place,
-                notes=[note(f"name an instance: --kernel '{kernel.name}<{example}>'")],
+                notes=instance_hints(str(kernel.name), parameters, self._unit),
             )
         )
 
