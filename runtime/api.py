@@ -14,7 +14,7 @@ import numpy as np
 
 from qgpu.backends.machine.description import MachineDescription, load_description
 from qgpu.backends.machine.follow import Fault
-from qgpu.backends.machine.host import Dim3, Launch, build_launch
+from qgpu.backends.machine.host import Dim3, Launch, LaunchError, build_launch
 from qgpu.backends.machine.program import Kernel, Parameter, Program
 from qgpu.backends.machine.verify import SCALAR_BITS
 from qgpu.ir import Function
@@ -37,6 +37,7 @@ from qgpu.runtime.report import Report, report_of
 from qgpu.runtime.results import fault_diagnostic
 from qgpu.runtime.vector import run_vector
 from qgpu.toolchain.compile import LANGUAGES, CompileOptions, compile_source, compile_to_ir
+from qgpu.toolchain.cuda.names import readable
 from qgpu.toolchain.diagnostics import Diagnostic, Source, failure
 
 if TYPE_CHECKING:
@@ -248,7 +249,10 @@ class ConfiguredKernel:
         given = [_argument(kernel, number, value) for number, value in enumerate(arguments)]
         check_arguments(kernel, given)
         contents = [launch_argument(argument) for argument in given]
-        launch = build_launch(machine, kernel, self._grid, self._block, contents, self._shared_bytes)
+        try:
+            launch = build_launch(machine, kernel, self._grid, self._block, contents, self._shared_bytes)
+        except LaunchError as error:
+            raise LaunchError(readable(str(error))) from None
         outcome = self._compiled.run(launch, check, limit)
         print(outcome.output, end="")
         if outcome.fault is not None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from qgpu.backends.machine.program import Kernel, Parameter
 from qgpu.backends.machine.verify import SCALAR_BITS
+from qgpu.toolchain.cuda.names import readable
 
 DTYPES = {
     name: np.dtype(f"<{'i' if name[0] == 'i' else 'u'}{bits // 8}") for name, bits in SCALAR_BITS.items()
@@ -20,6 +21,7 @@ MAX_ELEMENTS = 1 << 20
 """Elements of the longest buffer that can be asked for; no machine has as many bytes of memory."""
 
 _SPEC = re.compile(r"(?P<type>\w+)(?P<brackets>\[(?P<count>\w*)\])?(?P<colon>:)?(?P<value>.*)", re.DOTALL)
+_OF_KERNEL = re.compile(r".+_(?=param_\d+(?:\.\d+)?$)")
 
 FORMS = "i32:5, i32[]:1,2,3, i32[16] (zeros) or i32[]:@file.npy, with i8 u8 i16 u16 i32 u32 i64 u64"
 
@@ -135,13 +137,13 @@ def check_arguments(kernel: Kernel, arguments: Sequence[Argument]) -> None:
     wanted = ", ".join(map(parameter_text, kernel.parameters)) or "none"
     if len(arguments) != len(kernel.parameters):
         raise ArgumentError(
-            f"kernel '{kernel.name}' takes {len(kernel.parameters)} arguments ({wanted}); "
+            f"kernel '{readable(kernel.name)}' takes {len(kernel.parameters)} arguments ({wanted}); "
             f"{len(arguments)} are given"
         )
     for number, (parameter, argument) in enumerate(zip(kernel.parameters, arguments, strict=True), 1):
         if not _fits(parameter, argument):
             raise ArgumentError(
-                f"argument {number} of kernel '{kernel.name}' is {argument_text(argument)}; "
+                f"argument {number} of kernel '{readable(kernel.name)}' is {argument_text(argument)}; "
                 f"parameter {parameter_text(parameter)} is wanted"
             )
 
@@ -153,8 +155,9 @@ def _fits(parameter: Parameter, argument: Argument) -> bool:
 
 
 def parameter_text(parameter: Parameter) -> str:
-    """A parameter as C writes it."""
-    return f"{parameter.type}{'*' if parameter.pointer else ''} {parameter.name}"
+    """A parameter as C writes it; the one that PTX calls `KERNEL_param_2` is `param_2`."""
+    name = _OF_KERNEL.sub("", parameter.name)
+    return f"{parameter.type}{'*' if parameter.pointer else ''} {name}"
 
 
 def argument_text(argument: Argument) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from qgpu.backends.machine.program import Kernel, Program
 from qgpu.runtime.arguments import parameter_text
+from qgpu.toolchain.cuda.names import readable
 
 
 @dataclass(frozen=True)
@@ -13,7 +14,7 @@ class Report:
     """What a kernel takes, and what its machine has.
 
     Attributes:
-        kernel, machine: their names.
+        kernel, machine: their names; the kernel's as its source has it, `ns::scan<int, 16>`.
         parameters: as C writes them, in order.
         blocks, block_limit: blocks of program memory that it takes, and that there are.
         registers: registers of a thread.
@@ -58,7 +59,7 @@ def report_of(program: Program, kernel: Kernel) -> Report:
     machine = program.machine
     threads = machine.lanes * kernel.warp_stride
     return Report(
-        kernel=kernel.name,
+        kernel=readable(kernel.name),
         machine=machine.name,
         parameters=tuple(map(parameter_text, kernel.parameters)),
         blocks=len(kernel.blocks),

@@ -13,6 +13,7 @@ from itertools import takewhile
 from qgpu.backends.machine.program import Kernel, Parameter
 from qgpu.backends.machine.verify import SCALAR_BITS
 from qgpu.runtime.arguments import Argument, ArgumentError, Scalar, SpecError, parameter_text, parse_argument
+from qgpu.toolchain.cuda.names import readable
 
 _PREFIX = "bytes:"
 _PART = re.compile(r"(?P<structure>.+)\.(?P<offset>\d+)")
@@ -61,7 +62,8 @@ def _parts(kernel: Kernel, first: int, structure: Structure) -> list[Scalar]:
     if found is None:
         wanted = parameter_text(left[0]) if left else "none"
         raise ArgumentError(
-            f"argument {first + 1} of kernel '{kernel.name}' is a structure; parameter {wanted} is wanted"
+            f"argument {first + 1} of kernel '{readable(kernel.name)}' is a structure; "
+            f"parameter {wanted} is wanted"
         )
     prefix = f"{found['structure']}."
     return [_part(part, structure) for part in takewhile(lambda part: part.name.startswith(prefix), left)]

@@ -398,7 +398,7 @@ def _emit_baked(job: _Job, folder: Path, dtype: str, shape: "tuple[Dim3 | None, 
     from qgpu.backends.machine.baked import bake_kernel
     from qgpu.backends.machine.host import LaunchError
     from qgpu.backends.transformer import emit_baked
-    from qgpu.toolchain.cuda.names import described, kernel_name
+    from qgpu.toolchain.cuda.names import described, readable
 
     program = _compile(job)
     (kernel, *others) = program.kernels
@@ -410,8 +410,8 @@ def _emit_baked(job: _Job, folder: Path, dtype: str, shape: "tuple[Dim3 | None, 
     try:
         baked = bake_kernel(kernel, program.machine, *shape)
     except LaunchError as error:
-        raise failure(str(error)) from None
-    with stages(f"checkpoint of kernel '{kernel_name(kernel.name)}'") as tell:
+        raise failure(readable(str(error))) from None
+    with stages(f"checkpoint of kernel '{readable(kernel.name)}'") as tell:
         _write_checkpoint(folder, lambda directory: emit_baked(baked, directory, dtype, program.source, tell))
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from qgpu.toolchain.cuda.names import told_apart
+
 if TYPE_CHECKING:
     from qgpu.backends.machine.program import Kernel, Program
 
@@ -11,12 +13,14 @@ _HEAD = "qgpuc info    : "
 
 def report(program: "Program") -> str:
     """What each kernel uses of its machine, one paragraph a kernel."""
-    return "\n".join(line for kernel in program.kernels for line in _lines(kernel, program))
+    names = told_apart([kernel.name for kernel in program.kernels])
+    named = zip(names, program.kernels, strict=True)
+    return "\n".join(line for name, kernel in named for line in _lines(name, kernel, program))
 
 
-def _lines(kernel: "Kernel", program: "Program") -> Iterator[str]:
+def _lines(name: str, kernel: "Kernel", program: "Program") -> Iterator[str]:
     machine = program.machine
-    yield f"{_HEAD}Compiling entry function '{kernel.name}' for '{machine.name}'"
+    yield f"{_HEAD}Compiling entry function '{name}' for '{machine.name}'"
     yield (
         f"{_HEAD}Used {kernel.registers} registers, {kernel.predicates} of {machine.predicates} predicates, "
         f"{len(kernel.blocks)} of {machine.rom_blocks} ROM blocks, {kernel.shared_bytes} bytes smem"

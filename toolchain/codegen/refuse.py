@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from qgpu.ir import Function, Instruction, IntType, Location
+from qgpu.toolchain.cuda.names import readable
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, note
 
 _BY_NAME = {
@@ -40,10 +41,13 @@ NAMES = {opcode: name for name, opcodes in _BY_NAME.items() for opcode in opcode
 
 
 def refuse(message: str, loc: Location | None, *notes: str) -> DiagnosticError:
-    """An error at a place of the source; the notes say what would be needed."""
+    """An error at a place of the source; the notes say what would be needed.
+
+    Functions are named in it as the source has them.
+    """
     return DiagnosticError(
         Diagnostic(
-            message=message,
+            message=readable(message),
             file=loc.file if loc else None,
             line=loc.line if loc else 0,
             column=loc.column if loc else 0,

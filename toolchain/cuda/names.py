@@ -126,12 +126,14 @@ def matching(wanted: str, names: Iterable[str]) -> list[str]:
 
 
 def described(names: Sequence[str]) -> str:
-    """Names for a message: as a source has them where that tells them apart, else in full."""
+    """Names for a message, one after another; see `told_apart`."""
+    return ", ".join(told_apart(names))
+
+
+def told_apart(names: Sequence[str]) -> list[str]:
+    """Names as a source has them where that tells them apart, else in full."""
     short = [str(kernel_name(name)) for name in names]
-    return ", ".join(
-        name if text == name or short.count(text) > 1 else text
-        for name, text in zip(names, short, strict=True)
-    )
+    return [name if short.count(text) > 1 else text for name, text in zip(names, short, strict=True)]
 
 
 def readable(text: str) -> str:
