@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,6 +14,29 @@ REQUIRED = {"model_type": "qwen3_5_text", "hidden_act": "silu", "attention_bias"
 
 class ProofError(ValueError):
     """A directory of which nothing can be proved: it is no checkpoint, or one of another model."""
+
+
+class Readable(Protocol):
+    """What a proof reads of a checkpoint.
+
+    Attributes:
+        config: what config.json says.
+        dtype: "float32" or "bfloat16".
+        names: of the tensors.
+    """
+
+    config: dict[str, Any]
+    dtype: str
+    names: list[str]
+
+    @property
+    def sha256(self) -> str:
+        """The hash of its tensors' files."""
+        ...
+
+    def __getitem__(self, name: str, /) -> np.ndarray:
+        """A tensor by name, float64."""
+        ...
 
 
 class Checkpoint:

@@ -76,6 +76,7 @@ def prove_logits(rows: Rows, table: np.ndarray, fail: Fail, report: dict) -> Non
     rest = max((kind.constant + kind.most for kind in kinds), default=0.0)
     least = min(kind.constant for kind in chosen) + scale
     report["kinds"], report["kind_margin"] = len(chosen), least - rest
+    report["least_chosen"] = least
     report["code_margin"] = min(kind.margin for kind in chosen)
     if least <= rest:
         fail(NAME, None, f"a chosen kind has a logit of {least:g}, another one of up to {rest:g}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from qgpu.backends.prover.checkpoint import Checkpoint
+from qgpu.backends.prover.checkpoint import Checkpoint, Readable
 from qgpu.backends.prover.heads import Layer, Shape, run_heads
 from qgpu.backends.prover.logits import prove_logits
 from qgpu.backends.prover.neurons import run_neurons
@@ -91,11 +91,18 @@ def prove(
         ProofError: there is no checkpoint of the kind.
     """
     checkpoint = Checkpoint(directory)
-    return _Proof(checkpoint, conditions).run(watch or (lambda layer: None), layers)
+    return Proof(checkpoint, conditions).run(watch or (lambda layer: None), layers)
 
 
-class _Proof:
-    def __init__(self, checkpoint: Checkpoint, conditions: Sequence[Condition]) -> None:
+class Proof:
+    """A proof under way.
+
+    Attributes:
+        checkpoint: what is proved.
+        certificate: what has been proved of it so far.
+    """
+
+    def __init__(self, checkpoint: Readable, conditions: Sequence[Condition]) -> None:
         self.conditions = Conditions(conditions)
         self.checkpoint, self.config = checkpoint, checkpoint.config
         self.dtype = checkpoint.dtype
@@ -108,17 +115,24 @@ class _Proof:
             self.certificate.failures.append(Failure(tensor, row, reason))
 
     def run(self, watch: Callable[[int], None], layers: int | None) -> Certificate:
-        stream = embedded(self.checkpoint["model.embed_tokens.weight"])
-        for layer, kind in enumerate(self.config["layer_types"][:layers]):
-            watch(layer)
-            stream = self._layer(stream, layer, kind)
+        """Prove the first layers alone, or all and the logits."""
+        stream = self.through(watch, layers)
         if layers is not None:
             return self.certificate
-        self._readout(stream)
+        self.readout(stream)
         self.certificate.complete = True
         return self.certificate
 
-    def _layer(self, stream: Stream, layer: int, kind: str) -> Stream:
+    def through(self, watch: Callable[[int], None], layers: int | None) -> Stream:
+        """Prove the first layers, or all, and return the stream after them."""
+        stream = embedded(self.checkpoint["model.embed_tokens.weight"])
+        for layer, kind in enumerate(self.config["layer_types"][:layers]):
+            watch(layer)
+            stream = self.layer(stream, layer, kind)
+        return stream
+
+    def layer(self, stream: Stream, layer: int, kind: str) -> Stream:
+        """Prove a layer and return the stream after it."""
         prefix, report = f"model.layers.{layer}", {"layer": layer, "mixer": kind}
         stream = stream.copy()
         self.certificate.layers.append(report)
@@ -161,7 +175,8 @@ class _Proof:
         for row in np.flatnonzero((self.checkpoint[name] != 0).any(axis=1)):
             self.fail(name, int(row), "full attention puts something out")
 
-    def _readout(self, stream: Stream) -> None:
+    def readout(self, stream: Stream) -> None:
+        """Prove the logits of a stream."""
         report: dict[str, Any] = {"layer": "head"}
         self.certificate.layers.append(report)
         seen = self._norm(stream, "model.norm", report)

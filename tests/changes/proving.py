@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from qgpu.backends.prover.program import Condition
-from qgpu.backends.prover.prove import _Proof
+from qgpu.backends.prover.prove import Proof
 from qgpu.backends.prover.stream import Stream, embedded
 
 EMBEDDING = "model.embed_tokens.weight"
@@ -39,8 +39,8 @@ class Prover:
         proof = self._proof({})
         self._streams.append(embedded(proof.checkpoint[EMBEDDING]))
         for layer, kind in enumerate(self._kinds):
-            self._streams.append(proof._layer(self._streams[-1], layer, kind))
-        proof._readout(self._streams[-1])
+            self._streams.append(proof.layer(self._streams[-1], layer, kind))
+        proof.readout(self._streams[-1])
         self.unproved = _rows(proof)
 
     def new_rows(self, changed: Tensors) -> list[str]:
@@ -50,24 +50,24 @@ class Prover:
         first = _layer_of(name, len(self._kinds))
         stream = self._streams[max(first, 0)] if first >= 0 else embedded(proof.checkpoint[EMBEDDING])
         for layer in range(max(first, 0), len(self._kinds)):
-            stream = proof._layer(stream, layer, self._kinds[layer])
+            stream = proof.layer(stream, layer, self._kinds[layer])
             if found := self._new(proof):
                 return found
             if stream.same(self._streams[layer + 1]):
                 return []
-        proof._readout(stream)
+        proof.readout(stream)
         return self._new(proof)
 
-    def _proof(self, changed: Tensors) -> _Proof:
+    def _proof(self, changed: Tensors) -> Proof:
         checkpoint = Loaded({**self._tensors, **changed}, self._config)
-        return _Proof(checkpoint, self._conditions)  # pyright: ignore[reportArgumentType]
+        return Proof(checkpoint, self._conditions)
 
-    def _new(self, proof: _Proof) -> list[str]:
+    def _new(self, proof: Proof) -> list[str]:
         found = [f for f in proof.certificate.failures if (f.tensor, f.row) not in self.unproved]
         return [str(failure) for failure in found]
 
 
-def _rows(proof: _Proof) -> set[tuple[str, int | None]]:
+def _rows(proof: Proof) -> set[tuple[str, int | None]]:
     return {(failure.tensor, failure.row) for failure in proof.certificate.failures}
 
 
