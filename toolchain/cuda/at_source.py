@@ -4,9 +4,11 @@ import dataclasses
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+from qgpu.toolchain.cuda.float_places import float_place
 from qgpu.toolchain.cuda.names import readable
-from qgpu.toolchain.cuda.unit import HEADERS
+from qgpu.toolchain.cuda.unit import HEADERS, SourceFile
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, note
 
 _LOCATION = re.compile(
@@ -37,13 +39,30 @@ def _moved(found: Diagnostic, ptx: Source, cuda: Source) -> Diagnostic:
         return found
     others = [one for one in found.notes if one is not place]
     instruction = " ".join((found.source_line or "").split())
-    hints = [note(_INTEGERS)] if _FLOATS in found.message else []
+    floats = _FLOATS in found.message
+    hints = [note(_INTEGERS)] if floats else []
+    called = _call(place, found.line, ptx, cuda)
     return dataclasses.replace(
-        _call(place, found.line, ptx, cuda),
+        _at_the_number(called, cuda) if floats else called,
         severity=found.severity,
         message=readable(found.message),
         notes=(note(f"compiled to '{instruction}'"), *others, *hints),
     )
+
+
+def _at_the_number(place: Diagnostic, cuda: Source) -> Diagnostic:
+    """The place of the floating-point number in a statement, for that of the statement."""
+    name = place.file or ""
+    try:
+        text = cuda.text if name == cuda.name else Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return place
+    file = SourceFile(name, text, ())
+    token = float_place(file, place.line, place.column)
+    if token is None:
+        return place
+    line, column = file.place(token.start)
+    return file.source.diagnostic(place.message, line, column, severity="note", length=len(token.text))
 
 
 def _call(place: Diagnostic, line: int, ptx: Source, cuda: Source) -> Diagnostic:
