@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from qgpu.runtime.hints import model_hints
 from qgpu.runtime.refusing import refusing
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def chat_command(
     questions: str | None,
     as_json: bool,
 ) -> None:
-    """Talk with MODEL, a checkpoint with a machine merged into it, which computes on that machine.
+    """Talk with MODEL, a directory that qgpuc --emit-weights --base made: it computes on the machine in it.
 
     Questions come from stdin, one a line. Ctrl-C stops an answer, an empty line or Ctrl-D the conversation.
     """
@@ -93,7 +94,10 @@ def ask_command(
     think: bool,
     as_json: bool,
 ) -> None:
-    """Ask MODEL one QUESTION. stdout has the answer alone; what ran where goes to stderr."""
+    """Ask MODEL, a directory that qgpuc --emit-weights --base made, one QUESTION.
+
+    stdout has the answer alone; what ran where goes to stderr.
+    """
     with refusing():
         chat = _Chat(model, backend, device, check, think)
         try:
@@ -117,8 +121,13 @@ class _Chat:
     def __init__(self, path: str, backend: str | None, device: str, check: bool, think: bool) -> None:
         from qgpu.runtime.chat.machine import bounded_runs
         from qgpu.runtime.chat.model import open_model
+        from qgpu.runtime.checkpoints import CheckpointError
+        from qgpu.toolchain.diagnostics import failure
 
-        self._model: ChatModel = open_model(path, device)
+        try:
+            self._model: ChatModel = open_model(path, device)
+        except CheckpointError as error:
+            raise failure(str(error), *model_hints(path)) from None
         self._backend = backend or ("engine" if self._model.dtype == "float32" else "weights")
         self._think = think
         self._run = bounded_runs(functools.partial(self._model.launch_engine, self._backend), check)

@@ -1,6 +1,8 @@
 """What to do about a launch that is refused or has stopped."""
 
 import re
+import shlex
+from pathlib import Path
 
 _REFUSALS = (
     (r"takes \d+ arguments", "give one --arg for each parameter, in their order"),
@@ -11,6 +13,7 @@ _REFUSALS = (
         "use less shared memory or smaller buffers, or a machine with more: --machine large",
     ),
     (r"blocks of \d+ threads", "launch smaller blocks, and more of them"),
+    (r"no checkpoint in '", "a checkpoint is a directory that qgpuc --emit-weights -o DIR wrote"),
     (r"has not ended after", "raise --max-tokens, unless a loop waits for what no thread does"),
 )
 _FAULTS = {
@@ -19,6 +22,22 @@ _FAULTS = {
     "barrier": "let every thread that has not returned reach the same __syncthreads()",
     "uninitialised": "write it first, with a __syncthreads() between the write and another thread's read",
 }
+
+
+_HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
+_BASE = "Qwen/Qwen3.5-0.8B"
+
+
+def model_hints(path: str) -> list[str]:
+    """What a MODEL to talk with is, and how to make one, for a path that is none."""
+    place = Path(path)
+    of_the_hub = bool(_HUB_ID.fullmatch(path)) and not place.exists()
+    is_base = of_the_hub or ((place / "config.json").is_file() and not (place / "qgpu.json").exists())
+    base, made = (path, "DIR") if is_base else (_BASE, "DIR" if place.exists() else path)
+    return [
+        "MODEL is a directory with a text model that has a machine merged into it",
+        f"make one: qgpuc --emit-weights --base {shlex.quote(base)} -o {shlex.quote(made)}",
+    ]
 
 
 def refusal_hints(message: str) -> list[str]:

@@ -345,6 +345,26 @@ def test_commands_refuse(
     assert message in result.stderr
 
 
+@pytest.mark.parametrize("name", ["nowhere", "Qwen/Qwen3.5-2B", "a base", "empty", "machine", "k.cu"])
+@pytest.mark.parametrize("command", [("ask", "?"), ("chat",)])
+def test_what_is_no_model_is_told_what_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, command: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder, file in (("a base", "config.json"), ("empty", "notes.txt"), ("machine", "qgpu.json")):
+        Path(folder).mkdir()
+        Path(folder, file).write_text(json.dumps({"machine": {"name": "small"}}))
+    Path("k.cu").write_text("")
+    result = click.testing.CliRunner().invoke(main, [command[0], name, *command[1:]], prog_name="qgpu")
+    assert (result.exit_code, result.stdout) == (1, "")
+    base = {"Qwen/Qwen3.5-2B": name, "a base": "'a base'"}.get(name, "Qwen/Qwen3.5-0.8B")
+    made = name if name == "nowhere" else "DIR"
+    first, *notes = result.stderr.splitlines()
+    assert first.startswith("qgpu: error: ") and f"'{name}'" in first
+    assert notes[0] == "note: MODEL is a directory with a text model that has a machine merged into it"
+    assert notes[1] == f"note: make one: qgpuc --emit-weights --base {base} -o {made}"
+
+
 def test_limits_are_told(tmp_path: Path) -> None:
     """docs/chat.md has every limit as it is."""
     text = (Path(__file__).parent.parent / "docs" / "chat.md").read_text(encoding="utf-8")

@@ -244,6 +244,7 @@ def test_checkpoints_of_other_machines(qbin: str, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     result = vecadd(qbin, "--backend", "weights", "--model", str(folder))
     assert first_error(result).startswith(f"qgpu: error: no checkpoint in '{folder}'")
+    assert "note: a checkpoint is a directory that qgpuc --emit-weights -o DIR wrote" in result.err
     folder.mkdir()
     (folder / "qgpu.json").write_text(json.dumps({"machine": dataclasses.asdict(DEFAULT)}))
     result = vecadd(qbin, "--backend", "weights", "--model", str(folder))
