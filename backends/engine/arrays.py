@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from qgpu.backends.engine.compiling import compiled
+from qgpu.backends.compiling import compiled
 
 _numba: Any = importlib.import_module("numba")
 _extending: Any = importlib.import_module("numba.extending")

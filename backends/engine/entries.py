@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from qgpu.backends.compiling import compiled
 from qgpu.backends.engine import loop, walk
 from qgpu.backends.engine.arrays import bools, int64s, records
-from qgpu.backends.engine.compiling import compiled
 
 
 def entries(form_type: Any, state_type: Any) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
+from qgpu.backends.compiling import compiled
 from qgpu.backends.engine.arrays import float32s, float64s, int32s, int64s, uint32s, uint64s
-from qgpu.backends.engine.compiling import compiled
 from qgpu.backends.engine.layout import (
     CELL,
     CELL64,

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from qgpu.backends.compiling import compiled
 from qgpu.backends.engine.arrays import bools, float32s, float64s, int32s, int64s
-from qgpu.backends.engine.compiling import compiled
 from qgpu.backends.engine.layout import CELL64, KEY, LAST_WATCH, OUTPUT, QUERY, RING
 from qgpu.backends.engine.numerics import sigmoid, silu
 from qgpu.backends.engine.walk import active_rows, refresh

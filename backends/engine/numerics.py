@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from qgpu.backends.engine.compiling import compiled
+from qgpu.backends.compiling import compiled
 
 SURE = 20.0
 """From here on 1 + exp(-x) is 1 in float32."""

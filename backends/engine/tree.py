@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qgpu.backends.engine.compiling import compiled
+from qgpu.backends.compiling import compiled
 
 Array = np.ndarray
 

@@ -9,9 +9,21 @@ domains, with a limit after which nothing is claimed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import numpy as np
 
 from qgpu.backends.prover.facts import Facts, Term, bit_set, members
+from qgpu.backends.prover.solver import (
+    FEASIBLE,
+    REFUTED,
+    Problem,
+    Rows,
+    close,
+    rows,
+    search,
+    set_bounds,
+    starts,
+)
 
 CASES = 400
 """Cases after which nothing is refuted."""
@@ -19,27 +31,11 @@ CASES = 400
 DEPTHS = (0, 1, 2)
 """How deep definitions are looked at, one after the other."""
 
-Domain = tuple[list[int], list[int]]
-"""The lowest and the highest n of each variable of a search."""
+FAR = 2.0**60
+"""Beyond all that a sum can be."""
 
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """A term of a sum over a search's own numbering of variables."""
-
-    variables: tuple[int, ...]
-    weights: tuple[int, ...]
-    first: int
-    table: list[int]
-
-
-@dataclass(frozen=True, eq=False)
-class _Sum:
-    """low <= sum of parts <= high."""
-
-    parts: list[_Part]
-    low: float
-    high: float
+Domain = tuple[np.ndarray, np.ndarray]
+"""The lowest and the highest n of each variable of a search, int64."""
 
 
 class Search:
@@ -76,60 +72,80 @@ class Search:
             layer = list(new)
         self.variables = sorted(scope)
         self.index = {variable: i for i, variable in enumerate(self.variables)}
-        self.sums = [_Sum([self._part(t) for t in terms], low, high) for terms, low, high in sums]
-        self.sums += [self._definition(variable) for variable in defined]
-        self.using: list[list[int]] = [[] for _ in self.variables]
-        for number, one in enumerate(self.sums):
-            for i in {i for part in one.parts for i in part.variables}:
-                self.using[i].append(number)
-        self._relations()
-        self.cases, self.limit = 0, CASES
+        parts = [list(terms) for terms, _, _ in sums] + [self._definition(variable) for variable in defined]
+        ranges = [(low, high) for _, low, high in sums] + [(0, 0)] * len(defined)
+        self.problem = self._problem(parts, ranges)
 
-    def _part(self, term: Term) -> _Part:
-        table = [int(x) for x in term.table]
-        return _Part(tuple(self.index[v] for v in term.variables), term.weights, term.first, table)
+    def _definition(self, variable: int) -> list[Term]:
+        """Terms of which the sum is 0: the definition's, and last the variable itself."""
+        own = -np.arange(self.facts.count[variable] + 1)
+        return [*(self.facts.definition[variable] or ()), Term((variable,), (1,), 0, own)]
 
-    def _definition(self, variable: int) -> _Sum:
-        parts = [self._part(t) for t in self.facts.definition[variable] or ()]
-        own = [-n for n in range(self.facts.count[variable] + 1)]
-        return _Sum([*parts, _Part((self.index[variable],), (1,), 0, own)], 0, 0)
+    def _problem(self, sums: Sequence[Sequence[Term]], ranges: Sequence[tuple[float, float]]) -> Problem:
+        terms = [term for one in sums for term in one]
+        local = [[self.index[v] for v in term.variables] for term in terms]
+        tables = [term.table for term in terms]
+        using: list[list[int]] = [[] for _ in self.variables]
+        part = 0
+        for number, one in enumerate(sums):
+            for i in {i for places in local[part : part + len(one)] for i in places}:
+                using[i].append(number)
+            part += len(one)
+        low, high = np.array(ranges, dtype=np.float64).reshape(-1, 2).clip(-FAR, FAR).astype(np.int64).T
+        return Problem(
+            parts=starts(sums),
+            low=low.copy(),
+            high=high.copy(),
+            variables=rows(local),
+            weights=rows([term.weights for term in terms]).items,
+            tables=Rows(starts(tables), np.concatenate([[], *tables]).astype(np.int64)),
+            first=np.array([term.first for term in terms], dtype=np.int64),
+            using=rows(using),
+            **self._relations(),
+        )
 
-    def _relations(self) -> None:
+    def _relations(self) -> dict[str, Rows]:
         facts, index = self.facts, self.index
         within = bit_set(self.variables)
         excludes: list[set[int]] = [set() for _ in self.variables]
-        self.implies: list[list[int]] = []
-        self.implied: list[list[int]] = [[] for _ in self.variables]
+        implies: list[list[int]] = []
+        implied: list[list[int]] = [[] for _ in self.variables]
         for i, variable in enumerate(self.variables):
             for other in members(facts.excludes[variable] & within):
                 excludes[i].add(index[other])
                 excludes[index[other]].add(i)
-            implied = [index[v] for v in members(facts.implies[variable] & within)]
-            self.implies.append(implied)
-            for other in implied:
-                self.implied[other].append(i)
-        self.excludes = [sorted(others) for others in excludes]
-        self.nogoods = [
-            [(index[a], index[b]) for a, b in facts.nogoods.get(v, ()) if a in index and b in index]
-            for v in self.variables
+            implies.append([index[v] for v in members(facts.implies[variable] & within)])
+            for other in implies[i]:
+                implied[other].append(i)
+        pairs = [
+            [
+                i
+                for a, b in facts.nogoods.get(variable, ())
+                if a in index and b in index
+                for i in (index[a], index[b])
+            ]
+            for variable in self.variables
         ]
+        apart = rows([sorted(others) for others in excludes])
+        return {"excludes": apart, "implies": rows(implies), "implied": rows(implied), "nogoods": rows(pairs)}
 
     def start(self, low: dict[int, int] | None = None, high: dict[int, int] | None = None) -> Domain | None:
         """The case in which some variables are bounded, all consequences drawn; None where it cannot be."""
-        lows, highs = [0] * len(self.variables), [self.facts.count[v] for v in self.variables]
-        for variable, bound in (low or {}).items():
-            if variable in self.index:
-                lows[self.index[variable]] = bound
-        for variable, bound in (high or {}).items():
-            if variable in self.index:
-                highs[self.index[variable]] = bound
-        domain = lows, highs
-        return domain if self._propagate(domain, range(len(self.sums)), range(len(lows))) else None
+        lows = np.zeros(len(self.variables), np.int64)
+        highs = np.array([self.facts.count[v] for v in self.variables], dtype=np.int64)
+        for bounds, given in ((lows, low or {}), (highs, high or {})):
+            for variable, bound in given.items():
+                if variable in self.index:
+                    bounds[self.index[variable]] = bound
+        return (lows, highs) if close(self.problem, lows, highs) else None
 
     def refuted(self, domain: Domain | None, cases: int = CASES) -> bool:
         """Whether no case of a domain can be; False also where that is not known."""
-        self.cases, self.limit = 0, cases
-        return domain is None or self._none(domain) is True
+        return self.outcome(domain, cases) == REFUTED
+
+    def outcome(self, domain: Domain | None, cases: int = CASES) -> int:
+        """What comes of a search in a domain: REFUTED, FEASIBLE or GIVEN_UP."""
+        return REFUTED if domain is None else int(search(self.problem, *domain, cases))
 
     def fixed(self, domain: Domain, variables: Iterable[int]) -> Domain:
         """A domain in which bits are set of which the other value cannot be."""
@@ -139,187 +155,26 @@ class Search:
             if i is None or lows[i] == highs[i] or highs[i] != 1:
                 continue
             for value in (0, 1):
-                made = lows.copy(), highs.copy()
-                made[0][i] = made[1][i] = value
-                if not self._propagate(made, self.using[i], [i]):
-                    lows[i] = highs[i] = 1 - value
-                    self._propagate((lows, highs), self.using[i], [i])
+                if not set_bounds(self.problem, i, value, value, lows.copy(), highs.copy()):
+                    set_bounds(self.problem, i, 1 - value, 1 - value, lows, highs)
                     break
         return lows, highs
 
-    def _none(self, domain: Domain) -> bool:
-        self.cases += 1
-        if self.cases > self.limit:
-            return False
-        choice = self._choice(domain)
-        if choice is None:
-            return False
-        lows, highs = domain
-        middle = (lows[choice] + highs[choice]) // 2
-        for low, high in ((middle + 1, highs[choice]), (lows[choice], middle)):
-            made = lows.copy(), highs.copy()
-            made[0][choice], made[1][choice] = low, high
-            if self._propagate(made, self.using[choice], [choice]) and not self._none(made):
-                return False
-        return True
-
-    def _choice(self, domain: Domain) -> int | None:
-        """A variable of the first sum that is not certain to be in its range; None where all are."""
-        for one in self.sums:
-            bounds = [self._part_bounds(part, domain) for part in one.parts]
-            if sum(b[0] for b in bounds) >= one.low and sum(b[1] for b in bounds) <= one.high:
-                continue
-            own = one.parts[-1]
-            if one.high == one.low and len(own.variables) == 1 and bounds[-1][0] != bounds[-1][1]:
-                continue
-            found = self._most_used(one, bounds, domain)
-            if found is not None:
-                return found
-        return None
-
-    def _most_used(self, one: _Sum, bounds: list[tuple[int, int]], domain: Domain) -> int | None:
-        lows, highs = domain
-        uses: dict[int, int] = {}
-        for part, (least, most) in zip(one.parts, bounds, strict=True):
-            if least == most:
-                continue
-            for i in part.variables:
-                if lows[i] != highs[i]:
-                    uses[i] = uses.get(i, 0) + 1
-        return max(uses, key=lambda i: uses[i]) if uses else None
-
-    @staticmethod
-    def _ends(part: _Part, domain: Domain) -> tuple[int, int]:
-        lows, highs = domain
-        low = high = 0
-        for i, w in zip(part.variables, part.weights, strict=True):
-            if w > 0:
-                low += w * lows[i]
-                high += w * highs[i]
-            else:
-                low += w * highs[i]
-                high += w * lows[i]
-        return low, high
-
-    def _part_bounds(self, part: _Part, domain: Domain) -> tuple[int, int]:
-        low, high = self._ends(part, domain)
-        values = part.table[low - part.first : high - part.first + 1]
-        return min(values), max(values)
-
     def bounds(self, term: Term, domain: Domain) -> tuple[int, int]:
         """What a term, whose variables are all among the search's, can be in a case."""
-        return self._part_bounds(self._part(term), domain)
-
-    def holds(self, variable: int, domain: Domain) -> tuple[int, int]:
-        """Bounds of a variable in a case."""
-        if variable not in self.index:
-            return 0, self.facts.count[variable]
-        i = self.index[variable]
-        return domain[0][i], domain[1][i]
-
-    def _propagate(self, domain: Domain, sums: Iterable[int], changed: Iterable[int]) -> bool:
-        pending = dict.fromkeys(sums)
-        queue = list(changed)
-        while True:
-            if not self._related(domain, queue, pending):
-                return False
-            if not pending:
-                return True
-            number = next(iter(pending))
-            del pending[number]
-            queue = []
-            if not self._tighten(self.sums[number], domain, queue):
-                return False
-            for i in queue:
-                pending |= dict.fromkeys(self.using[i])
-
-    def _related(self, domain: Domain, queue: list[int], pending: dict[int, None]) -> bool:
-        """Draw what exclusions and implications say of changed variables."""
-        lows, highs = domain
-        seen = 0
-        while seen < len(queue):
-            i = queue[seen]
-            seen += 1
-            if lows[i] > highs[i]:
-                return False
-            zero, one = self._consequences(i, domain)
-            for j in zero:
-                highs[j] = 0
-            for j in one:
-                lows[j] = 1
-            for j in (*zero, *one):
-                queue.append(j)
-                pending |= dict.fromkeys(self.using[j])
-        return True
-
-    def _consequences(self, i: int, domain: Domain) -> tuple[list[int], list[int]]:
-        """Variables that are 0, and those that are above it, because of one variable."""
-        lows, highs = domain
-        if highs[i] == 0:
-            return [j for j in self.implied[i] if highs[j]], []
-        if not lows[i]:
-            return [], []
-        zero = [j for j in self.excludes[i] if highs[j]]
-        for a, b in self.nogoods[i]:
-            zero += [y for x, y in ((a, b), (b, a)) if lows[x] > 0 and highs[y]]
-        return zero, [j for j in self.implies[i] if not lows[j]]
-
-    def _tighten(self, one: _Sum, domain: Domain, queue: list[int]) -> bool:
-        """Bound the variables of a sum that must lie in its range."""
-        spans = [self._ends(part, domain) for part in one.parts]
-        bounds = []
-        for part, (low, high) in zip(one.parts, spans, strict=True):
-            values = part.table[low - part.first : high - part.first + 1]
-            bounds.append((min(values), max(values)))
-        least, most = sum(b[0] for b in bounds), sum(b[1] for b in bounds)
-        if least > one.high or most < one.low:
-            return False
-        if least >= one.low and most <= one.high:
-            return True
-        for part, (low, high), (small, large) in zip(one.parts, spans, bounds, strict=True):
-            floor, ceiling = one.low - (most - large), one.high - (least - small)
-            if small == large or (floor <= small and ceiling >= large):
-                continue
-            allowed = [v for v in range(low, high + 1) if floor <= part.table[v - part.first] <= ceiling]
-            if not allowed:
-                return False
-            if not self._bound_form(part, allowed[0], allowed[-1], domain, queue):
-                return False
-        return True
-
-    @staticmethod
-    def _bound_form(part: _Part, first: int, last: int, domain: Domain, queue: list[int]) -> bool:
-        """Bound the variables of a linear form that is between two numbers."""
-        lows, highs = domain
-        while True:
-            low, high = Search._ends(part, domain)
-            if low > last or high < first:
-                return False
-            moved = False
-            for i, w in zip(part.variables, part.weights, strict=True):
-                free, size = highs[i] - lows[i], abs(w)
-                raised, lowered = max(0, free - (high - first) // size), max(0, free - (last - low) // size)
-                if w < 0:
-                    raised, lowered = lowered, raised
-                if not raised and not lowered:
-                    continue
-                lows[i] += raised
-                highs[i] -= lowered
-                queue.append(i)
-                if lows[i] > highs[i]:
-                    return False
-                moved = True
-                break
-            if not moved:
-                return True
+        low = high = -term.first
+        for v, w in zip(term.variables, term.weights, strict=True):
+            ends = w * int(domain[0][self.index[v]]), w * int(domain[1][self.index[v]])
+            low, high = low + min(ends), high + max(ends)
+        values = term.table[low : high + 1]
+        return int(values.min()), int(values.max())
 
 
 def at_most(facts: Facts, terms: Sequence[Term], limit: int, cases: int = CASES) -> bool:
     """Whether a sum of integer terms is shown to be at most `limit`."""
     for depth in DEPTHS:
         search = Search(facts, [(terms, limit + 1, float("inf"))], depth)
-        if search.refuted(search.start(), cases):
-            return True
-        if search.cases > cases:
-            return False
+        found = search.outcome(search.start(), cases)
+        if found != FEASIBLE:
+            return found == REFUTED
     return False

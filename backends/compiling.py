@@ -2,7 +2,7 @@
 
 numba looks at the file of a function alone to tell whether kept code is that of the source; a function of
 another file that it calls, or a constant, may have changed since. So code is kept in a folder that is named
-after all of these sources.
+after all sources of the package that the function is of.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ _numba: Any = importlib.import_module("numba")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_HERE = Path(__file__).parent
 _PREFIX = "compiled-"
 
 
@@ -29,7 +28,7 @@ def compiled(function: F) -> F:
     """Compile a function when it is first called, without Python's lock while it runs."""
     config = _numba.config
     before = config.CACHE_DIR
-    config.CACHE_DIR = before or _folder()
+    config.CACHE_DIR = before or _folder(Path(function.__code__.co_filename).parent)
     try:
         return _numba.njit(cache=True, nogil=True)(function)
     finally:
@@ -37,10 +36,10 @@ def compiled(function: F) -> F:
 
 
 @cache
-def _folder() -> str:
+def _folder(package: Path) -> str:
     """Where code is kept: beside the sources, or, where that cannot be written, where numba keeps it."""
-    parent = _HERE / "__pycache__"
-    sources = b"".join(path.read_bytes() for path in sorted(_HERE.glob("*.py")))
+    parent = package / "__pycache__"
+    sources = b"".join(path.read_bytes() for path in sorted(package.glob("*.py")))
     folder = parent / (_PREFIX + hashlib.sha256(sources).hexdigest()[:16])
     try:
         folder.mkdir(parents=True, exist_ok=True)
