@@ -40,6 +40,7 @@ from qgpu.runtime.coverage_command import coverage_command
 from qgpu.runtime.engine import PREFILL_CHUNK
 from qgpu.runtime.engines import BACKENDS, ENGINES, FAST_ENGINE, make_engine
 from qgpu.runtime.eval_command import eval_command
+from qgpu.runtime.hints import recompile_hints
 from qgpu.runtime.launch import MAX_TOKENS, Outcome, run
 from qgpu.runtime.programs import choose_kernel, open_ir, open_program
 from qgpu.runtime.progress import progress
@@ -270,12 +271,15 @@ def _program(
     if described is None and model is not None:
         described = checkpoint_machine(model)
     program = open_program(file, described, kernel, options)
-    difference = (
-        None if machine is None or described is None else machine_difference(program.machine, described)
-    )
-    if difference is not None:
-        raise failure(f"compiled for another machine: {difference}", file=file)
-    return program
+    difference = None if described is None else machine_difference(program.machine, described)
+    if described is None or difference is None:
+        return program
+    if machine is None:
+        hint = "give the source instead of the program: it is compiled for the checkpoint's machine"
+        raise failure(f"'{model}' is the checkpoint of another machine: {difference}", hint)
+    names = f"machine '{program.machine.name}', not for '{described.name}'"
+    hints = recompile_hints(program, file, machine)
+    raise failure(f"compiled for {names}: {difference}", *hints, file=file)
 
 
 def _run_ir(

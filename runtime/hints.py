@@ -4,6 +4,9 @@ import re
 import shlex
 from pathlib import Path
 
+from qgpu.backends.machine.program import Program
+from qgpu.toolchain.cuda.names import readable
+
 _REFUSALS = (
     (r"takes \d+ arguments", "give one --arg for each parameter, in their order"),
     (r"is a pointer|parameter \w+\* ", "a pointer is given a buffer: i32[16] (zeros), or i32[]:1,2,3"),
@@ -38,6 +41,15 @@ def model_hints(path: str) -> list[str]:
         "MODEL is a directory with a text model that has a machine merged into it",
         f"make one: qgpuc --emit-weights --base {shlex.quote(base)} -o {shlex.quote(made)}",
     ]
+
+
+def recompile_hints(program: Program, file: str, machine: str) -> list[str]:
+    """What to do about a program in a file that is compiled for another machine than the one that is named."""
+    names = [readable(kernel.name) for kernel in program.kernels]
+    # Of several kernels, all of the source's are the likely ones.
+    chosen = ("--kernel", *names) if len(names) == 1 else ()
+    words = ("qgpuc", program.source or "SOURCE", *chosen, "--machine", machine, "-o", file)
+    return [f"compile it for that one: {shlex.join(words)}", "or leave out --machine to run it on its own"]
 
 
 def refusal_hints(message: str) -> list[str]:

@@ -206,9 +206,12 @@ def test_bad_launches(qbin: str) -> None:
     assert first_error(vecadd(qbin, "--max-tokens", "7")) == (
         "qgpu: error: the launch has not ended after 7 tokens"
     )
-    assert first_error(vecadd(qbin, "--machine", "default")).startswith(
-        "k.qbin: error: compiled for another machine: 'small' has lanes = 4, 'default' has 32"
-    )
+    assert vecadd(qbin, "--machine", "default").err.splitlines()[:3] == [
+        "k.qbin: error: compiled for machine 'small', not for 'default': "
+        "'small' has lanes = 4, 'default' has 32",
+        "note: compile it for that one: qgpuc k.cu --machine default -o k.qbin",
+        "note: or leave out --machine to run it on its own",
+    ]
     assert first_error(vecadd(qbin, "--machine", "nowhere")).startswith("qgpu: error: no machine 'nowhere'")
 
 
@@ -251,8 +254,9 @@ def test_checkpoints_of_other_machines(qbin: str, tmp_path: Path) -> None:
     assert (result.status, first_error(result)) == (
         1,
         f"qgpu: error: '{folder}' is the checkpoint of another machine: "
-        "'default' has lanes = 32, 'small' has 4",
+        "'small' has lanes = 4, 'default' has 32",
     )
+    assert "note: give the source instead of the program" in result.err
 
 
 @pytest.mark.parametrize(

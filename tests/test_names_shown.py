@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -83,3 +84,20 @@ def test_of_parameters_that_the_source_does_not_tell(tmp_path: Path) -> None:
         result = CliRunner().invoke(qgpu, ["run", str(source), *shape, "--arg", wrong])
         assert shown in result.stderr and "param_0 is wanted" in result.stderr
         assert "_Z" not in result.stderr
+
+
+def test_of_a_command_that_compiles_for_another_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command that is told makes the program that is wanted."""
+    monkeypatch.chdir(tmp_path)
+    Path("k.cu").write_text(SCAN)
+    runner = CliRunner()
+    assert runner.invoke(qgpuc, ["k.cu", *SMALL, "-o", "a program"]).exit_code == 0
+    run = ("run", "a program", "--machine", "seed", "--backend", "vector", "--grid", "1", "--block", "1")
+    arguments = ("--arg", "i32[]:1", "--arg", "i32:0")
+    told = runner.invoke(qgpu, [*run, *arguments]).stderr.splitlines()[1]
+    program, *words = shlex.split(told.removeprefix("note: compile it for that one: "))
+    assert program == "qgpuc" and NAME in words
+    assert runner.invoke(qgpuc, words).exit_code == 0
+    assert runner.invoke(qgpu, [*run, *arguments]).exit_code == 0
