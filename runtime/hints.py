@@ -44,7 +44,7 @@ def model_hints(path: str) -> list[str]:
 
 
 def recompile_hints(program: Program, file: str, machine: str) -> list[str]:
-    """What to do about a program in a file that is compiled for another machine than the one that is named."""
+    """What to do about a file's program that is compiled for another machine than the one named."""
     names = [readable(kernel.name) for kernel in program.kernels]
     # Of several kernels, all of the source's are the likely ones.
     chosen = ("--kernel", *names) if len(names) == 1 else ()

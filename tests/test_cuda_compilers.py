@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from qgpu.runtime.cli import run_command
 from qgpu.toolchain import driver
 from qgpu.toolchain.cuda import COMPILERS, CudaOptions
 from qgpu.toolchain.cuda.clang import parse
@@ -152,6 +153,22 @@ def test_kernels_are_listed_with_templates(source: Path) -> None:
         "ns::scan<int, 16>  _ZN2ns4scanIiLi16EEEvPT_i",
         "ns::scan<typename T, int N>  template",
     ]
+
+
+def test_the_default_architecture_is_the_one_that_help_and_documents_name(source: Path) -> None:
+    default = CudaOptions().architecture
+    document = Path(__file__).parent.parent / "docs" / "cuda.md"
+    assert f"(also `--gpu-architecture`; `{default}` unless it is given" in document.read_text(
+        encoding="utf-8"
+    )
+    for command in (driver.main, run_command):
+        shown = " ".join(CliRunner().invoke(command, ["--help"]).stdout.split())
+        assert f"sm_NN means compute_NN. [default: {default}]" in shown
+    asked = [
+        CliRunner().invoke(driver.main, [str(source), "--dryrun", *more]).stderr
+        for more in ((), (f"-arch={default}",), (f"-arch={default.replace('compute', 'sm')}",))
+    ]
+    assert len(set(asked)) == 1 and f"={default} " in asked[0]
 
 
 def test_a_dry_run_compiles_nothing(source: Path) -> None:

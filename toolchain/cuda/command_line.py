@@ -22,14 +22,14 @@ _STANDARDS = ("c++11", "c++14", "c++17", "c++20")
 
 
 class _Architecture(click.ParamType):
-    """A real or virtual architecture; the virtual one is what PTX is generated for."""
+    """A virtual architecture, for which PTX is generated; a real one stands for the virtual one."""
 
-    name = "sm_NN"
+    name = "compute_NN"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
         match = _ARCHITECTURE.fullmatch(str(value))
         if match is None:
-            self.fail(f"'{value}' is not an architecture such as sm_75 or compute_80.", param, ctx)
+            self.fail(f"'{value}' is not an architecture such as compute_75 or sm_80.", param, ctx)
         return f"compute_{match[1]}"
 
 
@@ -50,9 +50,9 @@ _OPTIONS = [
         "--gpu-architecture",
         "architecture",
         type=_Architecture(),
-        default="compute_75",
+        default=CudaOptions.architecture,
         show_default=True,
-        help="Architecture whose PTX is generated.",
+        help="Virtual architecture whose PTX is generated; sm_NN means compute_NN.",
     ),
     click.option("-std", "--std", "standard", type=click.Choice(_STANDARDS), help="Dialect of C++."),
     click.option(
