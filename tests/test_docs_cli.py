@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,8 @@ from qgpu.runtime.arguments import DTYPES
 from qgpu.runtime.cli import main
 from qgpu.runtime.structures import parse_given
 
-DOCUMENT = (Path(__file__).parent.parent / "docs" / "cli.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parent.parent
+DOCUMENT = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 FAULT = (
     *("--grid", "1", "--block", "3", "--arg", "i32[]:1,2", "--arg", "i32[]:4,5,6", "--arg", "i32[1]"),
     *("--arg", "i32:3"),
@@ -70,3 +72,21 @@ def test_the_commands_are_there() -> None:
     told = set(re.findall(r"^\| `qgpu ([\w-]+)", DOCUMENT, re.MULTILINE))
     assert told <= set(main.commands)
     assert {"run", "objdump", "coverage", "bench", "eval", "ask", "chat"} <= told
+
+
+def shell_lines() -> Iterator[tuple[str, str]]:
+    """The commands that documents show, each with its file; a synopsis (`[--option]`) is none."""
+    for file in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        text = file.read_text(encoding="utf-8").replace("\\\n", " ")
+        for line in re.findall(r"^(?: {4,})?(?:\$ )?((?:qgpuc?|python|clang\+\+) .*)$", text, re.MULTILINE):
+            if " [--" not in line:
+                yield file.name, line
+
+
+def test_what_a_shell_would_expand_is_quoted() -> None:
+    """zsh refuses `i32[]:1`, which matches no file, and bash takes `i32[1]` for a file `i321`."""
+    lines = list(shell_lines())
+    assert {"README.md", "bake.md", "cuda.md", "library.md"} <= {file for file, _ in lines}
+    for file, line in lines:
+        bare = re.sub(r"'[^']*'|\"[^\"]*\"", "", line).partition(" #")[0]
+        assert not set(bare) & set("[]*?{}<>|;&$`()!~\"'"), f"{file}: {line}"
