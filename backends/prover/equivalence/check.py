@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from qgpu.backends.prover.checkpoint import Checkpoint
+from qgpu.backends.prover.checkpoint import Checkpoint, Readable
 from qgpu.backends.prover.equivalence.describe import HeadDifferences, logit_differences, neuron_differences
 from qgpu.backends.prover.equivalence.difference import Difference, amount
 from qgpu.backends.prover.equivalence.meant import Meant
@@ -47,7 +47,13 @@ def check(
     Raises:
         ProofError: there is no checkpoint of the kind.
     """
-    checkpoint = Checkpoint(directory)
+    return check_tensors(Checkpoint(directory), layout, watch)
+
+
+def check_tensors(
+    checkpoint: Readable, layout: Layout, watch: Callable[[str], None] | None = None
+) -> list[Difference]:
+    """Return where tensors are not the circuit of a layout; see `check`."""
     found = list(_other_sizes(checkpoint.config, layout)) + list(_other_tensors(checkpoint.names, layout))
     if found:
         return found

@@ -126,7 +126,14 @@ class Meant:
 
     def linear(self, form: circuits.Form) -> Linear:
         """A form over channels as one over places."""
-        return Linear(terms((self._place[c], k) for c, k in form.terms.items()), form.constant)
+        constant = form.constant - sum(k * self._embedded_offset(c) for c, k in form.terms.items())
+        return Linear(terms((self._place[c], k) for c, k in form.terms.items()), constant)
+
+    def _embedded_offset(self, channel: circuits.Channel) -> float:
+        """What the embedding gives a channel into which no head ever reads: a part of its value."""
+        if channel not in self.layout.allocation.fresh or channel in self._first_read:
+            return 0.0
+        return scale_of(channel, self.dtype).offset
 
     def _outputs(self, outputs: Iterable[tuple[circuits.Channel, int]]):
         return terms((self._place[c], k) for c, k in outputs if c in self._place)
