@@ -32,11 +32,18 @@ from qgpu.runtime.arguments import (
 from qgpu.runtime.engine import Engine, EngineError
 from qgpu.runtime.engines import BACKENDS, make_engine
 from qgpu.runtime.launch import MAX_TOKENS, Outcome, run
-from qgpu.runtime.programs import SUFFIX, choose_kernel, open_ir, open_program
+from qgpu.runtime.programs import (
+    SUFFIX,
+    SourceText,
+    compile_kernel,
+    compile_kernel_to_ir,
+    open_ir,
+    open_kernel,
+)
 from qgpu.runtime.report import Report, report_of
 from qgpu.runtime.results import fault_diagnostic
 from qgpu.runtime.vector import run_vector
-from qgpu.toolchain.compile import LANGUAGES, CompileOptions, compile_source, compile_to_ir
+from qgpu.toolchain.compile import LANGUAGES
 from qgpu.toolchain.cuda.names import readable
 from qgpu.toolchain.diagnostics import Diagnostic, Source, failure
 
@@ -91,28 +98,18 @@ def compile(
     _check_backend(backend)
     described = machine if isinstance(machine, MachineDescription) else load_description(machine)
     if _is_path(source):
-        program = open_program(source, described, kernel)
-        chosen = choose_kernel(program, kernel)
-        return CompiledKernel(program, chosen, backend, engine_options, partial(open_ir, source, chosen.name))
-    options = CompileOptions(kernels=None if kernel is None else (kernel,))
-    text = Source(f"<{language}>", str(source))
-    program = compile_source(text.text, text.name, language, described, options)
-    chosen = choose_kernel(program, kernel)
-    return CompiledKernel(
-        program, chosen, backend, engine_options, partial(_ir_of_text, text, language, chosen.name), text
-    )
+        program, chosen = open_kernel(source, described, kernel)
+        return CompiledKernel(program, chosen, backend, engine_options, partial(open_ir, source, kernel))
+    text = SourceText(str(source), f"<{language}>", language)
+    program, chosen = compile_kernel(text, described, kernel)
+    make_ir = partial(compile_kernel_to_ir, text, kernel)
+    return CompiledKernel(program, chosen, backend, engine_options, make_ir, Source(text.name, text.text))
 
 
 def _check_backend(backend: str) -> None:
     known = [name for name in BACKENDS if name != "ir"]
     if backend not in known:
         raise EngineError(f"no back end '{backend}': write {', '.join(known[:-1])} or {known[-1]}")
-
-
-def _ir_of_text(source: Source, language: str, kernel: str) -> Function:
-    options = CompileOptions(kernels=(kernel,))
-    (function,) = compile_to_ir(source.text, source.name, language, options).functions
-    return function
 
 
 def _is_path(source: str | os.PathLike[str]) -> bool:

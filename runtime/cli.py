@@ -42,7 +42,7 @@ from qgpu.runtime.engines import BACKENDS, ENGINES, FAST_ENGINE, make_engine
 from qgpu.runtime.eval_command import eval_command
 from qgpu.runtime.hints import recompile_hints
 from qgpu.runtime.launch import MAX_TOKENS, Outcome, run
-from qgpu.runtime.programs import choose_kernel, open_ir, open_program
+from qgpu.runtime.programs import open_ir, open_kernel, open_program
 from qgpu.runtime.progress import progress
 from qgpu.runtime.prove_command import prove_command
 from qgpu.runtime.refusing import refusing
@@ -244,8 +244,7 @@ def _arguments(specs: tuple[str, ...]) -> tuple[Argument | Structure, ...]:
 def _compiled(
     file: str, machine: str | None, model: str | None, kernel: str | None, options: CompileOptions
 ) -> _Opened:
-    program = _program(file, machine, model, kernel, options)
-    chosen = choose_kernel(program, kernel)
+    program, chosen = _program(file, machine, model, kernel, options)
     return _Opened(chosen, functools.partial(build_launch, program.machine, chosen), model)
 
 
@@ -265,15 +264,15 @@ def _baked(folder: str, machine: str | None, model: str | None, kernel: str | No
 
 def _program(
     file: str, machine: str | None, model: str | None, kernel: str | None, options: CompileOptions
-) -> Program:
-    """Open a program; a source is compiled for the machine named, or else for the checkpoint's."""
+) -> tuple[Program, Kernel]:
+    """Open a program and its kernel; a source is compiled for the machine named, or for the checkpoint's."""
     described = None if machine is None else load_description(machine)
     if described is None and model is not None:
         described = checkpoint_machine(model)
-    program = open_program(file, described, kernel, options)
+    program, chosen = open_kernel(file, described, kernel, options)
     difference = None if described is None else machine_difference(program.machine, described)
     if described is None or difference is None:
-        return program
+        return program, chosen
     if machine is None:
         hint = "give the source instead of the program: it is compiled for the checkpoint's machine"
         raise failure(f"'{model}' is the checkpoint of another machine: {difference}", hint)

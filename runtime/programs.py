@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from qgpu.backends.machine.description import DEFAULT, MachineDescription
 from qgpu.backends.machine.program import Kernel, Program
@@ -21,29 +21,67 @@ SUFFIX = ".qbin"
 Named = TypeVar("Named", Kernel, Function)
 
 
-def open_program(
-    path: str | os.PathLike[str],
-    machine: MachineDescription | None = None,
-    kernel: str | None = None,
-    options: CompileOptions | None = None,
-) -> Program:
-    """Return the program in a file: a `.qbin`, or a source in one of the toolchain's languages.
+class SourceText(NamedTuple):
+    """A source: its text, the name that diagnostics show, and its language."""
 
-    Args:
-        machine: what a source is compiled for (the default machine if None).
-        kernel: the only kernel of a source that is needed, by its plain or full name.
-        options: how a source is compiled.
+    text: str
+    name: str
+    language: str
+
+
+def open_program(path: str | os.PathLike[str]) -> Program:
+    """Return the program in a file: a `.qbin`, or a source in one of the toolchain's languages, which is
+    compiled for the default machine.
 
     Raises:
         DiagnosticError: the file cannot be read, is damaged, or does not compile.
     """
+    found = _source(path)
+    return compile_source(*found, DEFAULT) if isinstance(found, SourceText) else found
+
+
+def open_kernel(
+    path: str | os.PathLike[str],
+    machine: MachineDescription | None = None,
+    kernel: str | None = None,
+    options: CompileOptions | None = None,
+) -> tuple[Program, Kernel]:
+    """Return the program in a file, and its kernel of a name, or its only one; see `open_program`.
+
+    Args:
+        machine: what a source is compiled for (the default machine if None).
+        kernel: its plain or full name, or an instance with types that the source defines (`scan<word>`).
+        options: how a source is compiled: that kernel alone.
+
+    Raises:
+        DiagnosticError: as there, or there is no such kernel, or several.
+    """
+    found = _source(path)
+    if isinstance(found, Program):
+        return found, choose_kernel(found, kernel)
+    return compile_kernel(found, machine or DEFAULT, kernel, options)
+
+
+def compile_kernel(
+    source: SourceText, machine: MachineDescription, kernel: str | None, options: CompileOptions | None = None
+) -> tuple[Program, Kernel]:
+    """Compile a kernel of a source; as `open_kernel`."""
+    program = compile_source(*source, machine, _of_kernel(options, kernel))
+    # The compiler knows which one a name means, by types that the kernel's full name does not show.
+    return program, choose_kernel(program, None)
+
+
+def _of_kernel(options: CompileOptions | None, kernel: str | None) -> CompileOptions:
+    return dataclasses.replace(options or CompileOptions(), kernels=None if kernel is None else (kernel,))
+
+
+def _source(path: str | os.PathLike[str]) -> SourceText | Program:
+    """What a file holds."""
     name, data = os.fspath(path), read_file(path)
     language = Path(path).suffix.removeprefix(".")
     if data.startswith(MAGIC) or language not in LANGUAGES:
         return _decoded(name, data)
-    source = decoded(name, data, language)
-    options = dataclasses.replace(options or CompileOptions(), kernels=None if kernel is None else (kernel,))
-    return compile_source(source.text, source.name, language, machine or DEFAULT, options)
+    return SourceText(decoded(name, data, language).text, name, language)
 
 
 def read_file(path: str | os.PathLike[str]) -> bytes:
@@ -73,14 +111,18 @@ def open_ir(
     Raises:
         DiagnosticError: the file cannot be read, has no IR, or is at fault, or there is no such kernel.
     """
-    name, data = os.fspath(path), read_file(path)
-    language = Path(path).suffix.removeprefix(".")
-    if data.startswith(MAGIC) or language not in LANGUAGES:
-        raise failure("machine code, of which there is no IR", "give the source instead", file=name)
-    options = dataclasses.replace(options or CompileOptions(), kernels=None if kernel is None else (kernel,))
-    source = decoded(name, data, language)
-    module = compile_to_ir(source.text, source.name, language, options)
-    return _choose(module.functions, kernel)
+    found = _source(path)
+    if isinstance(found, Program):
+        hint = "give the source instead"
+        raise failure("machine code, of which there is no IR", hint, file=os.fspath(path))
+    return compile_kernel_to_ir(found, kernel, options)
+
+
+def compile_kernel_to_ir(
+    source: SourceText, kernel: str | None, options: CompileOptions | None = None
+) -> Function:
+    """The IR of a kernel of a source; as `open_ir`."""
+    return _choose(compile_to_ir(*source, _of_kernel(options, kernel)).functions, None)
 
 
 def choose_kernel(program: Program, name: str | None) -> Kernel:

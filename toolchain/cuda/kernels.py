@@ -98,7 +98,7 @@ class Kernels:
         return [name for one in wanted for name in self._instances_of(one)]
 
     def _instances_of(self, wanted: str) -> list[str]:
-        parsed = parse_name(wanted)
+        parsed = kernel_name(wanted) if wanted.startswith("_Z") else parse_name(wanted)
         meant = [kernel for kernel in self.all if KernelName(parsed.scope, parsed.own).means(kernel.name)]
         templates = [kernel for kernel in meant if kernel.template is not None]
         if parsed.arguments is not None:
