@@ -177,3 +177,8 @@ def test_every_link_of_the_readme_leads_somewhere() -> None:
     prose = re.sub(r"^    .*$", "", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
     links = re.findall(r"\]\(([^)#]+)", prose)
     assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == []
+
+
+def test_prose_of_the_readme_is_wrapped() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert [line for line in lines if len(line) > 120 and not line.startswith(("|", "    "))] == []
