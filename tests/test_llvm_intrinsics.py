@@ -63,6 +63,39 @@ ROWS: dict[str, tuple[str, str]] = {
         )
         for kind in ("eq", "lt", "le", "ge", "gt")
     },
+    "gridid": (call("read.ptx.sreg.gridid"), "0"),
+    "cluster": (
+        "\n  ".join(
+            (
+                call("read.ptx.sreg.cluster.ctarank").replace("%r", "%rank"),
+                call("read.ptx.sreg.cluster.nctaid.y").replace("%r", "%size"),
+                call("read.ptx.sreg.clusterid.x").replace("%r", "%id"),
+                f"%explicit = call i1 @{_NVVM}is_explicit_cluster()",
+                "%wide = zext i1 %explicit to i32",
+                "%some = add i32 %rank, %id",
+                "%more = add i32 %some, %wide",
+                "%r = add i32 %more, %size",
+            )
+        ),
+        "blockIdx.x + 1",
+    ),
+    "globaltimer": (
+        "\n  ".join(
+            (
+                f"%first = call i64 @{_NVVM}read.ptx.sreg.globaltimer()",
+                call("read.ptx.sreg.globaltimer.lo").replace("%r", "%second"),
+                "%low = trunc i64 %first to i32",
+                "%r = sub i32 %second, %low",
+            )
+        ),
+        "1",
+    ),
+    "register by assembly": (
+        '%long = call i64 asm "mov.u64 $0, %laneid;", "=l"()\n  '
+        '%mask = call i32 asm "mov.u32 $0, %lanemask_lt;", "=r"()\n  '
+        "%short = trunc i64 %long to i32\n  %r = xor i32 %short, %mask",
+        "threadIdx.x ^ ((1u << threadIdx.x) - 1)",
+    ),
     "prmt": (call("prmt", A, B, C), 'permute("b32", a, b, c)'),
     **{
         f"prmt {mode}": (call(f"prmt.{mode}", A, B, C), f'permute("b32.{mode}", a, b, c)')

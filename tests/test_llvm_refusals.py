@@ -150,10 +150,18 @@ CASES = {
         "docs/llvm.md",
         "declare void @llvm.nvvm.cp.async.mbarrier.arrive(ptr)",
     ),
-    "inline assembly": Case(
-        '  %r = call i32 asm "mov.u32 $0, %smid;", "=r"() ; here',
+    "absent special register": Case(
+        "  %r = call i32 @llvm.nvvm.read.ptx.sreg.envreg1() ; here",
         "call",
-        "inline PTX 'mov.u32 $0, %smid;'",
+        "unsupported intrinsic 'llvm.nvvm.read.ptx.sreg.envreg1': grid groups (cooperative launch) read it, "
+        "but thread blocks run one after another",
+        "see docs/llvm.md for those that run",
+        "declare i32 @llvm.nvvm.read.ptx.sreg.envreg1()",
+    ),
+    "inline assembly": Case(
+        '  %r = call i32 asm "bfind.u32 $0, %laneid;", "=r"() ; here',
+        "call",
+        "inline PTX 'bfind.u32 $0, %laneid;'",
         "compile to PTX instead",
     ),
     "length of a copy": Case(

@@ -12,8 +12,10 @@ from qgpu.toolchain.llvm.emitter import Emitter, Item
 from qgpu.toolchain.llvm.intrinsic_rules import Rule
 from qgpu.toolchain.printf_format import Conversion, conversions
 from qgpu.toolchain.ptx.system_calls import ABSENT
+from qgpu.toolchain.special_registers import why_absent
 
 _NVVM = "llvm.nvvm."
+_REGISTER = "llvm.nvvm.read.ptx.sreg."
 _LLVM = "llvm."
 _GENERAL: Mapping[str, Rule] = {**intrinsic_rules.RULES, **bulk_rules.RULES}
 _FLOAT_TYPES = ("f16", "f32", "f64", "bf16", "float", "double")
@@ -75,7 +77,11 @@ class Calls:
             raise self._x.refusal(
                 f"unsupported intrinsic '{name}': it needs floating-point arithmetic", _FLOAT_HINT
             )
-        raise self._x.refusal(f"unsupported intrinsic '{name}'", "see docs/llvm.md for those that run")
+        why = why_absent(name.removeprefix(_REGISTER)) if name.startswith(_REGISTER) else None
+        reason = "" if why is None else f": {why}"
+        raise self._x.refusal(
+            f"unsupported intrinsic '{name}'{reason}", "see docs/llvm.md for those that run"
+        )
 
     def _assembly(self, code: ast.Assembly) -> Item:
         x = self._x

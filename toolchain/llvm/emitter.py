@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from qgpu.ir import I32, Builder, Constant, Function, IntType, PtrType, Type, Value, integer, ptr
+from qgpu.ir import I32, I64, Builder, Constant, Function, IntType, PtrType, Type, Value, integer, ptr
 from qgpu.ir.core.folding import folded
 from qgpu.ir.core.instruction import Instruction
 from qgpu.ir.core.types import INTEGER_WIDTHS
@@ -212,13 +212,20 @@ class Emitter:
             self._null = entry.emit("ptrcast", far, type=ptr(GENERIC))
         return self._null
 
-    def clock(self) -> Value:
-        """Where the count of clock reads lies, which is 0 when the kernel starts."""
+    def tick(self) -> Value:
+        """The thread's clock: the number of its reads, this one included."""
+        counter = self._counter()
+        now = self.operation("add", self.builder.load(counter, I64), Constant(I64, 1))
+        self.builder.store(counter, now)
+        return now
+
+    def _counter(self) -> Value:
+        """Where the number of clock reads lies, which is 0 when the kernel starts."""
         name = self._clock
         if name is None:
             name = self._clock = self.arrays.local("clock", 8, 8).name
             entry = Builder().at_start(self.function.entry)
-            entry.store(entry.addrof(name, "local"), Constant(integer(64), 0))
+            entry.store(entry.addrof(name, "local"), Constant(I64, 0))
         return self.builder.addrof(name, "local")
 
     def is_null(self, value: Value) -> bool:

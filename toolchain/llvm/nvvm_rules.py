@@ -6,13 +6,14 @@ They are the PTX instructions of the same name, whose meaning is in the PTX ISA,
 from collections.abc import Callable
 
 from qgpu.ir import I1, I32, I64, Constant, IntType, PtrType, Value
-from qgpu.ir.core.opcodes import SPECIAL_REGISTERS
 from qgpu.toolchain.llvm import ast
 from qgpu.toolchain.llvm.emitter import Emitter, Item
 from qgpu.toolchain.llvm.intrinsic_rules import Rule, halves
+from qgpu.toolchain.special_registers import READERS
+from qgpu.toolchain.special_registers import WARP as _WARP
 
 _BARRIERS = 16
-_WARP = 32
+_CLUSTER = "is_explicit_cluster"
 _ZERO = Constant(I32, 0)
 _LAST = Constant(I32, 31)
 
@@ -20,51 +21,21 @@ _LAST = Constant(I32, 31)
 
 
 def _register(name: str) -> Rule:
-    return lambda x, i: x.builder.sreg(name)
-
-
-def _constant(type_: IntType, number: int) -> Rule:
-    return lambda x, i: Constant(type_, number)
-
-
-def _lane_mask(bits: int, less: int = 0) -> Rule:
-    """(`bits` << laneid) - `less`."""
-
     def read(x: Emitter, i: ast.Instruction) -> Item:
-        mask = x.operation("shl", Constant(I32, bits), x.builder.sreg("laneid"))
-        return x.operation("sub", mask, Constant(I32, less)) if less else mask
+        """In the width of the intrinsic, which is not always the register's own."""
+        assert i.type is not None
+        return x.resized(READERS[name](x), x.held(i.type))
 
     return read
 
 
-def _clock(type_: IntType) -> Rule:
-    """The clock counts its reads."""
-
-    def read(x: Emitter, i: ast.Instruction) -> Item:
-        counter = x.clock()
-        now = x.operation("add", x.builder.load(counter, I64), Constant(I64, 1))
-        x.builder.store(counter, now)
-        return x.resized(now, type_)
-
-    return read
+def _moved(name: str, type_: IntType) -> Callable[[Emitter], Value]:
+    return lambda x: x.resized(READERS[name](x), type_)
 
 
 _REGISTERS: dict[str, Rule] = {
-    **{name: _register(name) for name in SPECIAL_REGISTERS},
-    **{f"{name}.w": _constant(I32, 0) for name in ("tid", "ntid", "ctaid", "nctaid")},
-    "warpsize": _constant(I32, _WARP),
-    "nwarpid": _constant(I32, _WARP),
-    "smid": _constant(I32, 0),
-    "nsmid": _constant(I32, 1),
-    "gridid": _constant(I64, 0),
-    "lanemask.eq": _lane_mask(1),
-    "lanemask.lt": _lane_mask(1, less=1),
-    "lanemask.le": _lane_mask(2, less=1),
-    "lanemask.ge": _lane_mask(-1),
-    "lanemask.gt": _lane_mask(-2),
-    "clock": _clock(I32),
-    "clock64": _clock(I64),
-    "globaltimer": _clock(I64),
+    **{name.replace("_", "."): _register(name) for name in READERS if name != _CLUSTER},
+    "warpsize": lambda x, i: Constant(I32, _WARP),
 }
 
 # ------------------------------------------------------------ barriers, fences
@@ -363,6 +334,7 @@ _NOTHING = (
 
 RULES: dict[str, Rule] = {
     **{f"read.ptx.sreg.{name}": rule for name, rule in _REGISTERS.items()},
+    _CLUSTER: _register(_CLUSTER),
     **{f"{name}.all": _wait for name in _SYNC},
     **{f"{name}.count": _of_some("barrier") for name in _SYNC},
     **{f"barrier.cta.arrive{aligned}.count": _of_some("arrive") for aligned in ("", ".aligned")},
@@ -403,7 +375,7 @@ RULES: dict[str, Rule] = {
 
 ASSEMBLY: dict[str, Callable[[Emitter], Value]] = {
     "activemask.b32 $0;": active_mask,
-    "mov.u32 $0, %laneid;": lambda x: x.builder.sreg("laneid"),
-    "mov.u32 $0, %warpid;": lambda x: x.builder.sreg("warpid"),
+    **{f"mov.u32 $0, %{name};": _moved(name, I32) for name in READERS if name != _CLUSTER},
+    **{f"mov.u64 $0, %{name};": _moved(name, I64) for name in READERS if name != _CLUSTER},
 }
 """Inline PTX that headers use where there is no intrinsic."""

@@ -34,7 +34,7 @@ from qgpu.toolchain.ptx.names import Register, byte_size, type_width
 from qgpu.toolchain.ptx.places import Places
 from qgpu.toolchain.ptx.pointer_flow import variable_of
 from qgpu.toolchain.ptx.pointer_targets import GENERIC, NullClass, Pointers
-from qgpu.toolchain.ptx.rule import MEMORY, RESULT, Rule
+from qgpu.toolchain.ptx.rule import CLOCK, MEMORY, RESULT, Rule
 from qgpu.toolchain.ptx.special_registers import read_special, why_absent
 from qgpu.toolchain.ptx.ssa import Node
 from qgpu.toolchain.ptx.variables import Arrays
@@ -312,6 +312,12 @@ class Emitter:
     def write_register(self, register: Register, value: Value) -> None:
         """Gives a register its value that the instruction writes beside its result."""
         self.values[self._writes[register]] = value
+
+    def tick(self) -> Value:
+        """The thread's clock; each read advances it."""
+        now = self.operation("add", self.read_register(CLOCK), Constant(I64, 1))
+        self.write_register(CLOCK, now)
+        return now
 
     def operation(self, opcode: str, *operands: Value, attrs: dict[str, Any] | None = None) -> Value:
         """The result of a pure operation; a constant where all its operands are."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from qgpu.toolchain import special_registers
 from qgpu.toolchain.ptx import ast
 from qgpu.toolchain.ptx.cfg import Site
 from qgpu.toolchain.ptx.names import Register
@@ -24,7 +25,7 @@ CARRY = Register("CC.CF", "pred")
 CLOCK = Register("%clock64", "b64", initial=0)
 """A clock of the thread's own: it advances by one with each read."""
 
-CLOCKS = ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi")
+CLOCKS = tuple(f"%{name}" for name in special_registers.CLOCKS)
 """The special registers that read CLOCK."""
 
 _TYPE = re.compile(r"(?:[bsuf]\d+(?:x\d)?|pred)")
