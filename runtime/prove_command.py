@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +16,8 @@ from qgpu.runtime.checkpoints import CheckpointError, baked_hash, machine_differ
 from qgpu.toolchain.diagnostics import failure, reporting
 
 if TYPE_CHECKING:
-    from qgpu.backends.prover.equivalence.difference import Difference
+    from qgpu.backends.prover.certify import Found
     from qgpu.backends.prover.program import Condition
-    from qgpu.backends.prover.prove import Certificate
     from qgpu.backends.transformer.emit import Layout
 
 
@@ -40,23 +38,41 @@ def prove_command(directory: str, machine: str | None, certificate: str | None, 
     reason, and the exit status is 1.
     """
     from qgpu.backends.prover.checkpoint import ProofError
-    from qgpu.backends.prover.equivalence.check import check
-    from qgpu.backends.prover.prove import prove
+    from qgpu.backends.transformer.merge.parts import merged_table
 
     with reporting("qgpu"):
         try:
-            conditions, meant = ([], None) if machine is None else _meant(directory, machine)
-            differences = None if meant is None else check(directory, meant)
-            proof = prove(directory, conditions)
+            certify = _certify if merged_table(directory) is None else _certify_merged
+            found = certify(directory, machine)
         except (DescriptionError, CheckpointError, ProofError) as error:
             raise failure(str(error)) from None
-        content = proof.to_json()
-        if differences is not None:
-            content |= {"machine": machine, "differences": [asdict(found) for found in differences]}
+        content = found.content()
         if certificate is not None:
             _write(Path(certificate), json.dumps(content, indent=1) + "\n")
-    click.echo(json.dumps(content) if as_json else "\n".join(_lines(proof, machine, differences)))
-    _report(proof, differences or [])
+    click.echo(json.dumps(content) if as_json else "\n".join(_lines(found)))
+    _report(found)
+
+
+def _certify(directory: str, machine: str | None) -> Found:
+    """Prove a checkpoint of a machine or a kernel by itself."""
+    from qgpu.backends.prover.certify import Found
+    from qgpu.backends.prover.equivalence.check import check
+    from qgpu.backends.prover.prove import prove
+
+    if machine is None:
+        return Found(prove(directory))
+    conditions, meant = _meant(directory, machine)
+    differences = check(directory, meant)
+    return Found(prove(directory, conditions), machine, differences)
+
+
+def _certify_merged(directory: str, machine: str | None) -> Found:
+    from qgpu.backends.prover.certify import certify_merged
+    from qgpu.backends.prover.merged.circuit import meant_by
+    from qgpu.backends.prover.merged.weights import open_weights
+
+    plan = None if machine is None else meant_by(open_weights(directory), load_description(machine))
+    return certify_merged(directory, plan)
 
 
 def _meant(directory: str, machine: str) -> tuple[list[Condition], Layout]:
@@ -86,24 +102,23 @@ def _write(path: Path, text: str) -> None:
         raise failure(f"'{path}': {error.strerror or error}") from None
 
 
-def _report(proof: Certificate, differences: list[Difference]) -> None:
-    for found in proof.failures:
-        click.echo(f"qgpu: error: not proved: {found}", err=True)
-    for difference in differences:
-        click.echo(f"qgpu: error: not the circuit: {difference}", err=True)
-    if proof.failures:
-        click.echo(f"qgpu: {len(proof.failures)} rows are not proved", err=True)
-    if differences:
-        click.echo(f"qgpu: {len(differences)} differences from the circuit", err=True)
-    if proof.failures or differences:
+def _report(found: Found) -> None:
+    for problem in found.problems:
+        click.echo(f"qgpu: error: {problem}", err=True)
+    if found.proof.failures:
+        click.echo(f"qgpu: {len(found.proof.failures)} rows are not proved", err=True)
+    if found.differences:
+        click.echo(f"qgpu: {len(found.differences)} differences from the circuit", err=True)
+    if found.problems:
         sys.exit(1)
 
 
-def _lines(proof: Certificate, machine: str | None, differences: list[Difference] | None) -> Iterator[str]:
+def _lines(found: Found) -> Iterator[str]:
+    proof = found.proof
     for report in proof.layers:
         yield "  ".join(f"{name} {_short(value)}" for name, value in report.items() if value not in ([], {}))
-    if differences is not None:
-        yield f"{'not ' if differences else ''}the circuit of machine {machine}"
+    if found.differences is not None:
+        yield f"{'not ' if found.differences else ''}the circuit of machine {found.machine}"
     yield f"{'not ' if proof.failures else ''}proved: {proof.dtype}, sha256 {proof.sha256}"
 
 

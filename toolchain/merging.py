@@ -30,16 +30,22 @@ class MergeOptions:
         base: the base's directory or its name on the hub; None where nothing is merged.
         dry_run: only the sizes are asked for.
         as_json: as one JSON object.
+        prove: the result is proved before it takes its name.
     """
 
     base: str | None
     dry_run: bool
     as_json: bool
+    prove: bool
 
     def check(self, emit_weights: bool) -> None:
         """Refuse options without those that they belong to."""
         if self.base is None and (self.dry_run or self.as_json):
             raise click.UsageError("--dry-run and --json are for --emit-weights --base.")
+        if self.base is None and self.prove:
+            raise click.UsageError(
+                "--prove is for --emit-weights --base; `qgpu prove` takes every checkpoint."
+            )
         if self.base is not None and not emit_weights:
             raise click.UsageError("--base is for --emit-weights.")
         if self.as_json and not self.dry_run:
@@ -54,6 +60,9 @@ _OPTIONS = (
     ),
     click.option("--dry-run", is_flag=True, help="With --base: print sizes; config.json is all it needs."),
     click.option("--json", "as_json", is_flag=True, help="With --dry-run: print them as a JSON object."),
+    click.option(
+        "--prove", is_flag=True, help="With --base: write nothing that is not proved, and a certificate."
+    ),
 )
 
 
@@ -61,8 +70,10 @@ def merge_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command these options, as `merge` (MergeOptions)."""
 
     @functools.wraps(command)
-    def wrapped(*args: Any, base: str | None, dry_run: bool, as_json: bool, **others: Any) -> Any:
-        return command(*args, merge=MergeOptions(base, dry_run, as_json), **others)
+    def wrapped(
+        *args: Any, base: str | None, dry_run: bool, as_json: bool, prove: bool, **others: Any
+    ) -> Any:
+        return command(*args, merge=MergeOptions(base, dry_run, as_json, prove), **others)
 
     for option in reversed(_OPTIONS):
         wrapped = option(wrapped)
@@ -94,10 +105,10 @@ def merge_machine(
         with stages(f"machine '{machine.name}' in the base's layers") as tell:
             plan = plan_merge(base, machine, chosen, tell)
         if options.dry_run:
-            click.echo(json.dumps(_sizes(plan)) if options.as_json else _table(plan))
+            click.echo(json.dumps(_sizes(plan)) if options.as_json else _table(plan, options.prove))
             return
         assert output is not None
-        _build(plan, source, Path(output), options.base)
+        _build(plan, source, Path(output), options)
     except MergeError as error:
         raise failure(str(error)) from None
     except OSError as error:
@@ -105,21 +116,41 @@ def merge_machine(
         raise failure(f"cannot write {place}: {error.strerror or error}") from None
 
 
-def _build(plan: MergePlan, source: Path, output: Path, base: str) -> None:
+def _build(plan: MergePlan, source: Path, output: Path, options: MergeOptions) -> None:
     from qgpu.backends.transformer.merge.build import build_merged
 
+    base = str(options.base)
     name = source.resolve().name if Path(base).is_dir() else base
-    options = f"--machine {plan.machine.name} --dtype {plan.dtype}"
-    command = f"qgpuc --emit-weights --base {base} {options} -o {output}"
-    with _progress(plan) as written:
-        build_merged(plan, source, output, name, command, written)
+    more = " --prove" if options.prove else ""
+    chosen = f"--machine {plan.machine.name} --dtype {plan.dtype}{more}"
+    command = f"qgpuc --emit-weights --base {base} {chosen} -o {output}"
+    with _progress(plan) as (written, proved):
+        certify = functools.partial(_certificate, plan, proved) if options.prove else None
+        build_merged(plan, source, output, name, command, written, certify=certify)
+
+
+def _certificate(plan: MergePlan, proved: Callable[[int], None], directory: Path) -> dict[str, Any]:
+    """The certificate of a directory.
+
+    Raises:
+        DiagnosticError: it is not proved, or not the machine's circuit.
+    """
+    from qgpu.backends.prover.certify import certify_merged
+
+    found = certify_merged(directory, plan, proved)
+    if not found.holds:
+        for problem in found.problems:
+            click.echo(f"qgpuc: error: {problem}", err=True)
+        note = "without --prove it is written; qgpu prove takes it then"
+        raise failure(f"nothing is written: {len(found.problems)} rows are not proved", note)
+    return found.content()
 
 
 @contextmanager
-def _progress(plan: MergePlan) -> Iterator[Callable[[int], None]]:
-    """A bar of the bytes written, on stderr where that is a terminal."""
+def _progress(plan: MergePlan) -> Iterator[tuple[Callable[[int], None], Callable[[int], None]]]:
+    """Take the bytes written and the layers proved: bars on stderr where that is a terminal."""
     if not sys.stderr.isatty():
-        yield lambda count: None
+        yield lambda count: None, lambda layer: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
@@ -127,7 +158,10 @@ def _progress(plan: MergePlan) -> Iterator[Callable[[int], None]]:
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task("weights", total=plan.bytes)
-        yield lambda count: bars.advance(task, count)
+        yield (
+            lambda count: bars.advance(task, count),
+            lambda layer: bars.update(task, description=f"proof: layer {layer} of {plan.layers}"),
+        )
 
 
 def _sizes(plan: MergePlan) -> dict[str, Any]:
@@ -148,7 +182,7 @@ def _sizes(plan: MergePlan) -> dict[str, Any]:
     }
 
 
-def _table(plan: MergePlan) -> str:
+def _table(plan: MergePlan, prove: bool) -> str:
     """Sizes, then the choices with their prices, for people."""
     from rich.console import Console
     from rich.table import Table
@@ -164,6 +198,8 @@ def _table(plan: MergePlan) -> str:
     sizes.add_row("parameters", f"{plan.parameters:,}; the base has {plan.base_parameters:,}")
     sizes.add_row("bytes", f"{plan.bytes:,} ({plan.dtype})")
     sizes.add_row("memory to run", f"{memory(plan):,} bytes, with {CONTEXT} tokens")
+    later = f"none; --prove makes one, or later qgpu prove OUT --against-machine {plan.machine.name}"
+    sizes.add_row("certificate", "the tensors are proved before OUT is there" if prove else later)
     prices = Table("size", "choice", "GB", "", box=None, padding=(0, 2, 0, 0))
     for choice in choices(plan):
         mark = "*" if choice.taken else " "

@@ -20,8 +20,8 @@ PREFIX = 2.0**-9
 def normalised(stream: Stream, weight: np.ndarray, dtype: str, name: str, fail: Fail, report: dict) -> Stream:
     """The stream after RMSNorm with a weight [hidden].
 
-    The squares of the constants have sums that float32 holds exactly in any order; those of all other
-    channels together are below half a unit in the last place of the smallest, so rounding drops them.
+    The squares of the constants have sums that float32 holds exactly in any order, and those of all other
+    channels together are so small that rounding drops them, see `absorbed_below`.
     """
     constants = (np.abs(stream.low) >= LARGE) & (stream.count == 0)
     squares = stream.low[constants] ** 2
@@ -30,7 +30,7 @@ def normalised(stream: Stream, weight: np.ndarray, dtype: str, name: str, fail: 
         fail(name, None, "no constant channel dominates the mean square")
         return stream
     grid, total = float(low_bit(squares).min()), float(squares.sum())
-    half = 2.0 ** (math.floor(math.log2(squares.min())) - 24)
+    half = absorbed_below(squares)
     if total / grid >= 2.0**24 or data * (1 + 2.0**-10) >= half:
         fail(name, None, f"the data's squares, up to {data:g}, are not below {half:g}: they show in the mean")
     mean = total / len(weight)
@@ -58,3 +58,20 @@ def normalised(stream: Stream, weight: np.ndarray, dtype: str, name: str, fail: 
         unit=np.where(live, stream.unit * power, 1.0),
         count=np.where(live, stream.count, 0),
     )
+
+
+def absorbed_below(squares: np.ndarray) -> float:
+    """Below which sum the squares of the data leave no trace in the sum of all, in any order of summation.
+
+    Half a unit in the last place of the smallest constant's square: then they vanish beside each. Or a
+    quarter of one of the two smallest ones' sum: beside one of them the data may be rounded up, to twice
+    itself at most, and where two constants have come together that is still below half a unit and vanishes.
+    """
+    ordered = np.sort(squares)
+    alone = _unit(float(ordered[0])) / 2
+    return alone if len(ordered) == 1 else max(alone, _unit(float(ordered[0] + ordered[1])) / 4)
+
+
+def _unit(number: float) -> float:
+    """The unit in the last place of a number of float32."""
+    return 2.0 ** (math.floor(math.log2(number)) - 23)

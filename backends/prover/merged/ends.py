@@ -61,7 +61,7 @@ class Ends:
         smallest = self._smallest(factor) * np.sqrt(len(factor))
         limit = -flag * (1 - SLACK) / (APART + smallest * (1 + SLACK))
         report["text_logit"], report["largest_text_stream"] = -float(smallest), float(limit)
-        if limit <= text.root_mean_square:
+        if flag < 0 and limit <= text.root_mean_square:
             self.fail(HEAD, None, f"on text the machine's logits are off up to a stream of {limit:g} alone")
         return float(limit)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from qgpu.backends.machine.tokens import vocabulary
 from qgpu.backends.transformer.merge.base import CONFIG, MergeError
@@ -25,6 +26,10 @@ from qgpu.backends.transformer.merge.tensors import MergedTensors
 from qgpu.backends.transformer.merge.tokenizer import write_tokenizer
 
 METADATA = "qgpu.json"
+CERTIFICATE = "certificate.json"
+
+Certify = Callable[[Path], Mapping[str, Any]]
+"""Proves a directory, and returns the certificate's content."""
 
 TEXT_FOLDER = "qgpu"
 TEXT_NORMS = "text-norms.safetensors"
@@ -39,17 +44,19 @@ def build_merged(
     command: str,
     written: Callable[[int], None] = lambda count: None,
     shard_bytes: int = SHARD_BYTES,
+    certify: Certify | None = None,
 ) -> None:
     """Write the checkpoint of a plan to a directory that does not exist yet, or is empty.
 
-    It is written into a directory beside it, whose config.json comes last, and then takes its name: what is
-    interrupted leaves nothing that loads.
+    It is written into a directory beside it, whose config.json comes after the tensors, and then takes its
+    name: what is interrupted leaves nothing that loads.
 
     Args:
         source: the base's directory.
         base_name, command: what the model card calls the base, and says of how it was built.
         written: told of bytes as they are written.
         shard_bytes: size of a file of tensors.
+        certify: proves the checkpoint before it takes its name; what it raises ends the build.
 
     Raises:
         MergeError: the base cannot be read, or `out` is in use.
@@ -62,7 +69,12 @@ def build_merged(
     target.parent.mkdir(parents=True, exist_ok=True)
     building = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
-        _fill(building, plan, folder, base, (base_name, command), written, shard_bytes)
+        merged = _fill(building, plan, folder, base, base_name, written, shard_bytes)
+        certificate = None if certify is None else certify(building)
+        if certificate is not None:
+            write_json(building / CERTIFICATE, certificate)
+        text = card(plan, (base_name, command), merged.largest, merged.margin, certificate)
+        (building / "README.md").write_text(text, encoding="utf-8")
         building.chmod(0o777 & ~_umask())
         if target.exists():
             target.rmdir()
@@ -76,20 +88,19 @@ def _fill(
     plan: MergePlan,
     source: Path,
     base: BaseTensors,
-    names: tuple[str, str],
+    base_name: str,
     written: Callable[[int], None],
     shard_bytes: int,
-) -> None:
-    base_name, command = names
+) -> MergedTensors:
+    """Write all but the card, which may have to wait for a proof; return what has made the tensors."""
     write_tokenizer(source, building, vocabulary(plan.machine), plan.base.vocabulary)
     merged = MergedTensors(plan, base)
     write_shards(building, shards(plan.tensors, plan.dtype, shard_bytes), plan.dtype, merged.blocks, written)
     _write_text_norms(building, plan, base)
     write_json(building / "generation_config.json", generation_config(plan, source))
     write_json(building / METADATA, metadata(plan, base_name))
-    text = card(plan, base_name, command, merged.largest, merged.margin)
-    (building / "README.md").write_text(text, encoding="utf-8")
     write_json(building / CONFIG, merged_config(plan))
+    return merged
 
 
 def _write_text_norms(building: Path, plan: MergePlan, base: BaseTensors) -> None:

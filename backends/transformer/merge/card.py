@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from qgpu.backends.transformer.merge.plan import MergePlan
 
 CARD = """\
@@ -47,6 +50,9 @@ Built by
   sequence.
 - Text never becomes one of the machine's tokens; they are given by their ids.
 
+## Certificate
+
+{certificate}
 ## Licences
 
 The weights of the base, and its tokenizer, are under the base's licence (Qwen3.5: Apache 2.0, with the
@@ -54,16 +60,48 @@ names of its authors kept). The compiled layers are made by qgpu and are under t
 """
 
 
-def card(plan: MergePlan, base_name: str, command: str, largest: tuple[float, float], margin: float) -> str:
+NOT_PROVED = """\
+What holds is by construction, and has not been proved of these tensors. This does it, from the tensors alone:
+
+    qgpu prove DIR --against-machine {machine} --certificate FILE
+"""
+
+PROVED = """\
+Proved of these tensors, from the tensors alone; `qgpu prove DIR --against-machine {machine}` does it again.
+`certificate.json` has the bounds of each layer.
+
+- On the machine's tokens every number of the compiled layers is exact, in any order of summation, and their
+  neurons, memories and codes are the machine's circuit, with every weight accounted for.
+- On them every layer of the base adds exactly 0: no gate is above {gates:,.0f}.
+- The machine's token has a logit of at least {code_margin:g} above the others of its kind, {kind_margin:g}
+  above those of other kinds, and {text_below:,.0f} above every token of text.
+- On text every compiled layer adds exactly 0: the flag outweighs what else any row can read
+  {flag_margin:,.0f} times. The machine's logits are at least 100 below the largest.
+
+Conditions:
+
+{conditions}
+
+sha256 of the files of tensors, one after another: `{sha256}`
+"""
+
+
+def card(
+    plan: MergePlan,
+    names: tuple[str, str],
+    largest: tuple[float, float],
+    margin: float,
+    certificate: Mapping[str, Any] | None,
+) -> str:
     """The text of the card.
 
     Args:
-        base_name: what the base is called.
-        command: what built it.
+        names: what the base is called, and the command that built the checkpoint.
         largest: sizes of the largest compiled row and of the largest text token.
         margin: by how much the flag outweighs their product.
+        certificate: the content of the certificate, where the checkpoint is proved.
     """
-    machine, base = plan.machine, plan.base
+    machine, base, (base_name, command) = plan.machine, plan.base, names
     return CARD.format(
         name=f"{base_name} with a machine",
         base=base_name,
@@ -89,4 +127,22 @@ def card(plan: MergePlan, base_name: str, command: str, largest: tuple[float, fl
         largest_row=largest[0],
         largest_text=largest[1],
         margin=margin,
+        certificate=_figures(machine.name, certificate),
+    )
+
+
+def _figures(machine: str, certificate: Mapping[str, Any] | None) -> str:
+    if certificate is None:
+        return NOT_PROVED.format(machine=machine)
+    layers = certificate["layers"]
+    head = layers[-1]
+    return PROVED.format(
+        machine=machine,
+        gates=max(report["gates"] for report in layers if "gates" in report),
+        code_margin=head["code_margin"],
+        kind_margin=head["kind_margin"],
+        text_below=head["text_below"],
+        flag_margin=certificate["text"]["flag_margin"],
+        conditions="\n".join(f"- {condition}" for condition in certificate["conditions"]),
+        sha256=certificate["sha256"],
     )
