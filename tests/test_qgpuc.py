@@ -95,8 +95,8 @@ def test_an_unsupported_kernel_does_not_keep_another_from_compiling(kernel: Path
     assert qgpuc(kernel, "-DVALUE=1", "--emit=ir", "--kernel", "k").exit_code == 0
     result = qgpuc(kernel, "-DVALUE=1", "--emit=ir")
     assert result.exit_code == 1
-    assert result.stderr.startswith("k.cu:2:3: error: unsupported instruction 'mul.f32'")
-    assert "\n  *a *= 3.0f;\n  ^\nnote: compiled to 'mul.f32 " in result.stderr
+    assert result.stderr.startswith("k.cu:2:4: error: unsupported instruction 'mul.f32'")
+    assert "\n  *a *= 3.0f;\n   ^\nnote: compiled to 'mul.f32 " in result.stderr
 
 
 # ---------------------------------------------------------------------- errors

@@ -4,139 +4,33 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
 from qgpu.toolchain.compile import (
     LANGUAGES,
     CompileOptions,
-    build_ir,
-    build_ptx,
-    compile_source,
-    kernel_names,
     passes_for,
-    run_passes,
 )
 from qgpu.toolchain.cuda import CudaOptions
-from qgpu.toolchain.cuda.command_line import cuda_options, dry_run, kernel_list
-from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, failure, reporting
+from qgpu.toolchain.cuda.command_line import cuda_options
+from qgpu.toolchain.diagnostics import Source, failure, reporting
 from qgpu.toolchain.dimensions import Dimensions
+from qgpu.toolchain.job import EMITTERS, QUESTIONS, Job, emit_parts, machine_named
 from qgpu.toolchain.memory import without_collection
-from qgpu.toolchain.merging import MergeOptions, merge_machine, merge_options
-from qgpu.toolchain.optimise import SPLIT_MARK, PassChoice, split_source, timing_table
+from qgpu.toolchain.merging import MergeOptions, merge_options
+from qgpu.toolchain.optimise import SPLIT_MARK, PassChoice, timing_table
 from qgpu.toolchain.outputs import STANDARD, check_output, write_output
-from qgpu.toolchain.progress import stages
 from qgpu.toolchain.sources import decoded
+from qgpu.toolchain.weights import write_baked, write_weights
 
 if TYPE_CHECKING:
-    from qgpu.backends.machine.description import MachineDescription
     from qgpu.backends.machine.host import Dim3
-    from qgpu.ir import Module
-    from qgpu.ir.passes import Pass, TimePasses
+    from qgpu.ir.passes import TimePasses
 
 _PROGRAM = "qgpuc"
-
-
-@dataclass(frozen=True)
-class _Job:
-    """One compilation as the command line asks for it; `steps` are the passes where some were chosen."""
-
-    source: Source
-    language: str
-    machine: str
-    options: CompileOptions
-    output: str | None
-    verbose: bool
-    steps: "list[Pass] | None" = None
-
-
-def _emit_ptx(job: _Job) -> bytes:
-    if job.language not in ("cu", "ptx"):
-        raise click.UsageError("PTX is made from CUDA alone.")
-    return (job.source.text if job.language == "ptx" else build_ptx(job.source, job.options)).encode()
-
-
-def _emit_ir(job: _Job) -> bytes:
-    return str(_module(job, job.steps or [])).encode()
-
-
-def _emit_cfg(job: _Job) -> bytes:
-    """The graph before divergent branches become guards, where no passes were chosen."""
-    from qgpu.toolchain.cfg_graph import graph_text
-
-    default = passes_for(_machine(job.machine))
-    names = [step.name for step in default]
-    steps = default[: names.index("linearize")] if job.steps is None else job.steps
-    return graph_text(_module(job, steps)).encode()
-
-
-def _module(job: _Job, steps: "list[Pass]") -> "Module":
-    module = build_ir(job.source, job.language, job.options)
-    if steps or job.options.observers:
-        run_passes(module, job.options, steps)
-    return module
-
-
-def _emit_machine(job: _Job) -> bytes:
-    from qgpu.backends.machine.assembly import program_text
-
-    return program_text(_compile(job)).encode()
-
-
-def _emit_qbin(job: _Job) -> bytes:
-    from qgpu.backends.machine.qbin import program_bytes
-
-    return program_bytes(_compile(job))
-
-
-def _emit_kernels(job: _Job) -> bytes:
-    names = kernel_names(job.source, job.language, job.options)
-    return kernel_list(job.source if job.language == "cu" else None, job.options.cuda, names).encode()
-
-
-def _emit_commands(job: _Job) -> bytes:
-    """The commands go to stderr, as nvcc's do."""
-    if job.language == "cu":
-        asked = replace(job.options.cuda, kernels=job.options.kernels)
-        click.echo(dry_run(job.source, asked, job.options.cuda_compiler), err=True)
-    return b""
-
-
-_QUESTIONS: dict[str, Callable[[_Job], bytes]] = {"kernels": _emit_kernels, "commands": _emit_commands}
-_EMITTERS: dict[str, Callable[[_Job], bytes]] = {
-    "ptx": _emit_ptx,
-    "ir": _emit_ir,
-    "cfg": _emit_cfg,
-    "machine": _emit_machine,
-    "qbin": _emit_qbin,
-}
-
-
-def _compile(job: _Job):
-    machine = _machine(job.machine)
-    program = compile_source(job.source.text, job.source.name, job.language, machine, job.options)
-    if job.options.keep is not None:
-        from qgpu.backends.machine.assembly import program_text
-
-        job.options.keep("qasm", program_text(program))
-    if job.verbose:
-        from qgpu.toolchain.report import report
-
-        click.echo(report(program), err=True)
-    return program
-
-
-def _machine(name: str) -> "MachineDescription":
-    from qgpu.backends.machine.description import DescriptionError, load_description
-
-    try:
-        return load_description(name)
-    except DescriptionError as error:
-        raise failure(str(error)) from None
 
 
 def _print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
@@ -171,7 +65,7 @@ def _print_passes(context: click.Context, _parameter: click.Parameter, wanted: b
 )
 @click.option(
     "--emit",
-    type=click.Choice(list(_EMITTERS)),
+    type=click.Choice(list(EMITTERS)),
     help="What to make: PTX, the IR (before any pass, or after those chosen), its control flow graph in DOT, "
     "machine code as text, or a program file (default; ir where passes are chosen).",
 )
@@ -287,7 +181,8 @@ def main(
     if bake and not emit_weights:
         raise click.UsageError("--bake is for --emit-weights.")
     if emit_weights and not bake:
-        _write_weights(file, output, machine, dtype, merge)
+        with reporting(_PROGRAM):
+            write_weights(file, output, machine, dtype, merge)
         return
     if file is None:
         raise click.UsageError("No input file.")
@@ -307,8 +202,8 @@ def main(
     output = output or _default_output(file, emit, to_ptx)
     check_output([file], output)
     with reporting(_PROGRAM), without_collection(), _timing(time_passes) as timer:
-        without_passes = emit in ("ptx", "ir", *_QUESTIONS) and not choice.explicit
-        steps = choice.steps([] if without_passes else passes_for(_machine(machine)))
+        without_passes = emit in ("ptx", "ir", *QUESTIONS) and not choice.explicit
+        steps = choice.steps([] if without_passes else passes_for(machine_named(machine)))
         options = CompileOptions(
             cuda=cuda,
             cuda_compiler=cuda_compiler,
@@ -319,12 +214,12 @@ def main(
             max_registers=max_registers,
         )
         chosen = steps if choice.explicit else None
-        job = _Job(_read(file, language), language, machine, options, output, verbose, chosen)
+        job = Job(_read(file, language), language, machine, options, output, verbose, chosen)
         if bake:
-            _emit_baked(job, Path(output), dtype, (grid, block))
+            write_baked(job, Path(output), dtype, (grid, block))
             return
-        emitter = _QUESTIONS.get(emit) or _EMITTERS[emit]
-        result = _emit_parts(job, emit) if split_input_file else emitter(job)
+        emitter = QUESTIONS.get(emit) or EMITTERS[emit]
+        result = emit_parts(job, emit) if split_input_file else emitter(job)
         write_output(output, result)
 
 
@@ -353,85 +248,6 @@ def _timing(wanted: bool) -> "Iterator[TimePasses | None]":
     timer = TimePasses()
     yield timer
     click.echo(timing_table(timer), err=True)
-
-
-def _emit_parts(job: _Job, emit: str) -> bytes:
-    """The results of an input's parts, with the mark between them; errors are reported for all parts."""
-    results: list[bytes] = []
-    found: list[Diagnostic] = []
-    for part in split_source(job.source):
-        try:
-            results.append(_EMITTERS[emit](replace(job, source=part)))
-        except DiagnosticError as error:
-            found += error.diagnostics
-    if found:
-        raise DiagnosticError(*found)
-    return f"{SPLIT_MARK}\n".encode().join(results)
-
-
-def _write_weights(
-    file: str | None, output: str | None, machine: str, dtype: str, merge: MergeOptions
-) -> None:
-    if file is not None:
-        raise click.UsageError("--emit-weights takes no input file: the checkpoint is the machine.")
-    if output is None and not merge.dry_run:
-        raise click.UsageError("--emit-weights needs a folder: -o DIR.")
-    with reporting(_PROGRAM):
-        if merge.base is not None:
-            given = click.get_current_context().get_parameter_source("dtype") != ParameterSource.DEFAULT
-            merge_machine(_machine(machine), merge, output, dtype if given else None)
-            return
-        assert output is not None
-        _emit_weights(_machine(machine), Path(output), dtype)
-
-
-def _emit_weights(machine: "MachineDescription", folder: Path, dtype: str) -> None:
-    """Write the checkpoint of a machine."""
-    from qgpu.backends.transformer import emit_checkpoint
-
-    with stages(f"checkpoint of machine '{machine.name}'") as tell:
-        _write_checkpoint(folder, lambda directory: emit_checkpoint(machine, directory, dtype, tell))
-
-
-def _emit_baked(job: _Job, folder: Path, dtype: str, shape: "tuple[Dim3 | None, Dim3 | None]") -> None:
-    """Write the checkpoint of a kernel, for launches of the grid and the thread block given."""
-    from qgpu.backends.machine.baked import bake_kernel
-    from qgpu.backends.machine.host import LaunchError
-    from qgpu.backends.transformer import emit_baked
-    from qgpu.toolchain.cuda.names import described, readable
-
-    program = _compile(job)
-    (kernel, *others) = program.kernels
-    if others:
-        known = described([kernel.name for kernel in program.kernels])
-        raise failure(
-            "several kernels: a checkpoint holds one; choose it with --kernel", f"there are: {known}"
-        )
-    try:
-        baked = bake_kernel(kernel, program.machine, *shape)
-    except LaunchError as error:
-        raise failure(readable(str(error))) from None
-    with stages(f"checkpoint of kernel '{readable(kernel.name)}'") as tell:
-        _write_checkpoint(folder, lambda directory: emit_baked(baked, directory, dtype, program.source, tell))
-
-
-def _write_checkpoint(folder: Path, write: Callable[[str], object]) -> None:
-    """Write a checkpoint into a folder, which gets its files only when all of them are complete."""
-    from tempfile import TemporaryDirectory
-
-    from qgpu.backends.transformer.allocate import AllocationError
-    from qgpu.backends.transformer.schedule import ScheduleError
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=".qgpuc-", dir=folder) as temporary:
-            write(temporary)
-            for file in Path(temporary).iterdir():
-                file.replace(folder / file.name)
-    except (ScheduleError, AllocationError) as error:
-        raise failure(f"the machine does not fit its model: {error}") from None
-    except OSError as error:
-        raise failure(f"cannot write '{folder}': {error.strerror}") from None
 
 
 def _language_of(file: str) -> str:

@@ -1,0 +1,88 @@
+"""`qgpuc --emit-weights`: the checkpoint of a machine, of a kernel, or of a machine in a base."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.core import ParameterSource
+
+from qgpu.toolchain.diagnostics import failure
+from qgpu.toolchain.job import Job, compile_job, machine_named
+from qgpu.toolchain.merging import MergeOptions, merge_machine
+from qgpu.toolchain.progress import stages
+
+if TYPE_CHECKING:
+    from qgpu.backends.machine.description import MachineDescription
+    from qgpu.backends.machine.host import Dim3
+
+
+def write_weights(
+    file: str | None, output: str | None, machine: str, dtype: str, merge: MergeOptions
+) -> None:
+    """Write the checkpoint of a machine, alone or merged into a base, or print what the latter would be.
+
+    Raises:
+        UsageError: the command line does not say where to, or names a source.
+        DiagnosticError: there is no such machine or base, or the result cannot be written.
+    """
+    if file is not None:
+        raise click.UsageError("--emit-weights takes no input file: the checkpoint is the machine.")
+    if output is None and not merge.dry_run:
+        raise click.UsageError("--emit-weights needs a folder: -o DIR.")
+    described = machine_named(machine)
+    if merge.base is not None:
+        given = click.get_current_context().get_parameter_source("dtype") != ParameterSource.DEFAULT
+        merge_machine(described, merge, output, dtype if given else None)
+        return
+    assert output is not None
+    _emit_weights(described, Path(output), dtype)
+
+
+def _emit_weights(machine: "MachineDescription", folder: Path, dtype: str) -> None:
+    """Write the checkpoint of a machine."""
+    from qgpu.backends.transformer import emit_checkpoint
+
+    with stages(f"checkpoint of machine '{machine.name}'") as tell:
+        _write_checkpoint(folder, lambda directory: emit_checkpoint(machine, directory, dtype, tell))
+
+
+def write_baked(job: Job, folder: Path, dtype: str, shape: "tuple[Dim3 | None, Dim3 | None]") -> None:
+    """Write the checkpoint of a kernel, for launches of the grid and the thread block given."""
+    from qgpu.backends.machine.baked import bake_kernel
+    from qgpu.backends.machine.host import LaunchError
+    from qgpu.backends.transformer import emit_baked
+    from qgpu.toolchain.cuda.names import described, readable
+
+    program = compile_job(job)
+    (kernel, *others) = program.kernels
+    if others:
+        known = described([kernel.name for kernel in program.kernels])
+        raise failure(
+            "several kernels: a checkpoint holds one; choose it with --kernel", f"there are: {known}"
+        )
+    try:
+        baked = bake_kernel(kernel, program.machine, *shape)
+    except LaunchError as error:
+        raise failure(readable(str(error))) from None
+    with stages(f"checkpoint of kernel '{readable(kernel.name)}'") as tell:
+        _write_checkpoint(folder, lambda directory: emit_baked(baked, directory, dtype, program.source, tell))
+
+
+def _write_checkpoint(folder: Path, write: Callable[[str], object]) -> None:
+    """Write a checkpoint into a folder, which gets its files only when all of them are complete."""
+    from tempfile import TemporaryDirectory
+
+    from qgpu.backends.transformer.allocate import AllocationError
+    from qgpu.backends.transformer.schedule import ScheduleError
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".qgpuc-", dir=folder) as temporary:
+            write(temporary)
+            for file in Path(temporary).iterdir():
+                file.replace(folder / file.name)
+    except (ScheduleError, AllocationError) as error:
+        raise failure(f"the machine does not fit its model: {error}") from None
+    except OSError as error:
+        raise failure(f"cannot write '{folder}': {error.strerror}") from None
