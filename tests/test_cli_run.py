@@ -17,7 +17,7 @@ import machine_kernels
 from qgpu.backends.machine.description import DEFAULT, SMALL
 from qgpu.backends.machine.host import build_launch
 from qgpu.backends.machine.qbin import save_program
-from qgpu.runtime import cli, engines
+from qgpu.runtime import cli, engines, run_launch
 from qgpu.runtime.engine import Progress, ReferenceEngine
 
 
@@ -148,7 +148,7 @@ class SlowEngine(ReferenceEngine):
 @pytest.fixture
 def slow_engine(monkeypatch: pytest.MonkeyPatch) -> type[SlowEngine]:
     monkeypatch.setattr(engines, "built_checkpoint", lambda machine, dtype: "/nowhere")
-    monkeypatch.setattr(cli, "make_engine", lambda backend, machine, *rest: SlowEngine(machine))
+    monkeypatch.setattr(run_launch, "make_engine", lambda backend, machine, *rest: SlowEngine(machine))
     monkeypatch.setattr(SlowEngine, "wrong", False)
     return SlowEngine
 

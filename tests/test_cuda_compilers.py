@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from qgpu.runtime.cli import run_command
+from qgpu.runtime.run_command import run_command
 from qgpu.toolchain import driver
 from qgpu.toolchain.cuda import COMPILERS, CudaOptions
 from qgpu.toolchain.cuda.clang import parse

@@ -30,7 +30,7 @@ STATEMENTS = {
     "a[0] = a[1]\n  + 4.0;": "4.0",
     "int f = 1; a[0] = f + 1.0;": "1.0",
 }
-"""Statements, and the first of them that is of floating-point numbers; @ is where the place given is."""
+"""Statements, and the first of them that is of floating-point numbers."""
 
 
 @pytest.mark.parametrize(("statement", "found"), STATEMENTS.items())
