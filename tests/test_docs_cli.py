@@ -75,11 +75,11 @@ def test_the_commands_are_there() -> None:
 
 
 def shell_lines() -> Iterator[tuple[str, str]]:
-    """The commands that documents show, each with its file; a synopsis (`[--option]`) is none."""
+    """The commands that documents show, each with its file; a synopsis (`[--option]`, `DIR|ID`) is none."""
     for file in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         text = file.read_text(encoding="utf-8").replace("\\\n", " ")
         for line in re.findall(r"^(?: {4,})?(?:\$ )?((?:qgpuc?|python|clang\+\+) .*)$", text, re.MULTILINE):
-            if " [--" not in line:
+            if not re.search(r" \[--|[A-Z]\|[A-Z]", line):
                 yield file.name, line
 
 
