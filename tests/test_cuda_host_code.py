@@ -170,10 +170,20 @@ def test_an_error_in_a_header_is_told_there(tmp_path: Path) -> None:
         ("#define SIZE 64\nint f() { const int SIZE = 32; return SIZE; }", "int, SIZE", []),
         ("#define SIZE (64)", "int, SIZE", []),
         ("", "int, SIZE", []),
+        ("typedef unsigned int word;", "word, 4", ["k<word,4>"]),
+        ("using word = unsigned;", "const word*, 4", []),
+        ("using word = unsigned;", "word*, 4", ["k<word*,4>"]),
+        ("struct pair { int x; };", "pair, 4", ["k<pair,4>"]),
+        ("typedef struct { int x; } pair;", "pair, 4", ["k<pair,4>"]),
+        ("namespace n { typedef int word; }", "word, 4", []),
+        ("typedef int word; void f() { typedef short word; }", "word, 4", []),
+        ("typedef int word; void f() { using word = short; }", "word, 4", []),
+        ("typedef int word; template <class word> word f();", "word, 4", []),
+        ("template <class T> using same = T;", "same<int>, 4", []),
     ],
 )
 def test_instances_that_are_launched(before: str, arguments: str, instances: list[str]) -> None:
-    """A name that stands for one literal everywhere is as good as that; any other must be asked for."""
+    """A name that stands for one literal or type everywhere is as good as that; others must be asked for."""
     text = (
         f"{before}\ntemplate <class T, int N> __global__ void k(T *p) {{ *p = N; }}\n"
         f"int main() {{ k<{arguments}><<<1, 2>>>(nullptr); }}\n"

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -67,7 +68,7 @@ class Kernels:
         found = [
             name
             for file in self._unit.files.values()
-            for name in _launches(file.tokens, self._template_names, self._constants)
+            for name in _launches(file.tokens, self._template_names, self._constants, self._types)
         ]
         return list(dict.fromkeys(found))
 
@@ -82,6 +83,18 @@ class Kernels:
                 found.setdefault(name, set()).add(value)
         alone = {name: min(values) for name, values in found.items() if len(values) == 1}
         return {name: value for name, value in alone.items() if _LITERAL.fullmatch(value)}
+
+    @cached_property
+    def _types(self) -> set[str]:
+        """Types of the global scope whose names nothing else is declared by, in no body either."""
+        count = Counter(name for file in self._unit.files.values() for name in _type_names(file.tokens))
+        types = {
+            name
+            for found in self._unit.all_declarations()
+            if found.kind in ("type", "class") and not found.scope and found.template is None
+            for name in found.names
+        }
+        return {name for name in types if count[name] == 1}
 
     @cached_property
     def _template_names(self) -> set[str]:
@@ -203,15 +216,30 @@ def _constant_variables(tokens: Sequence[Token]) -> Iterator[tuple[str, str]]:
             yield name.text, value.text
 
 
-def _launches(tokens: Sequence[Token], templates: set[str], constants: Mapping[str, str]) -> list[str]:
-    """`name<arguments>` before `<<<`, with arguments that are plain or constants."""
+_TYPE_KEYS = frozenset(("using", "class", "typename", "struct", "union", "enum"))
+
+
+def _type_names(tokens: Sequence[Token]) -> Iterator[str]:
+    """The names that are declared as types, wherever that is."""
+    in_typedef = False
+    for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        in_typedef = before.text == "typedef" or (in_typedef and before.text != ";")
+        ends_typedef = (in_typedef or before.text == "}") and after.text in (";", ",", "[")
+        if token.kind == "name" and (ends_typedef or before.text in _TYPE_KEYS):
+            yield token.text
+
+
+def _launches(
+    tokens: Sequence[Token], templates: set[str], constants: Mapping[str, str], types: set[str]
+) -> list[str]:
+    """`name<arguments>` before `<<<`, with arguments that are plain, constants or types."""
     plain = [token for token in tokens if token.kind != "directive"]
     found: list[str] = []
     for index, token in enumerate(plain[:-2]):
         if token.text not in templates or plain[index + 1].text != "<":
             continue
         words = [constants.get(part.text, part.text) for part in plain[index + 2 :]]
-        arguments = list(itertools.takewhile(_SIMPLE.fullmatch, words))
+        arguments = list(itertools.takewhile(lambda word: word in types or _SIMPLE.fullmatch(word), words))
         if arguments and words[len(arguments) :][:2] == [">", "<<<"]:
             found.append(str(parse_name(f"{_scoped(plain, index)}<{' '.join(arguments)}>")))
     return found

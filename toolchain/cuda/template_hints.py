@@ -48,7 +48,7 @@ def _launches(file: SourceFile, own: str) -> Iterator[Diagnostic]:
         if arguments and arguments[-1].text == ">" and tokens[following].text == "<<<":
             text = " ".join(file.text[token.start : arguments[-1].end].split())
             yield file.source.diagnostic(
-                f"the source launches '{text}'; its arguments are not only literals and built-in types",
+                f"the source launches '{text}'; its arguments are not only literals and known types",
                 *file.place(token.start),
                 severity="note",
                 length=len(text),
