@@ -21,6 +21,9 @@ CLOSED = -128.0
 FINITE = 2.0**60
 """Numbers below this, their products, and sums of these are finite in float32 and in bfloat16."""
 
+SINGLE = 2.0**100
+"""Numbers below this are finite, and so are their sums; what closes a gate is in no product."""
+
 
 @dataclass(frozen=True)
 class Box:

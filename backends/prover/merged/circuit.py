@@ -11,7 +11,7 @@ from qgpu.backends.machine.description import MachineDescription
 from qgpu.backends.prover.checkpoint import ProofError
 from qgpu.backends.prover.equivalence.check import check_tensors
 from qgpu.backends.prover.equivalence.difference import Difference, amount
-from qgpu.backends.prover.merged.view import CompiledView
+from qgpu.backends.prover.merged.view import OUTPUT, READING, READING_NEURONS, CompiledView
 from qgpu.backends.prover.merged.weights import Weights
 from qgpu.backends.prover.program import Condition, Place, program_conditions
 from qgpu.backends.transformer.merge.base import MergeError, base_of
@@ -79,35 +79,33 @@ class _InPlaces:
         return self._view.sha256
 
     def __getitem__(self, name: str, /) -> np.ndarray:
-        tensor, axis = self._view[name], self._axis(name)
+        tensor, axis = self._view[name], _stream_axis(name)
         return tensor if axis is None else np.roll(tensor, self._plan.width, axis)
-
-    @staticmethod
-    def _axis(name: str) -> int | None:
-        """The axis of a tensor that has the stream's channels."""
-        if (
-            name in (EMBEDDING, HEAD)
-            or "in_proj_" in name
-            or name.endswith(("gate_proj.weight", "up_proj.weight"))
-        ):
-            return 1
-        writes = ("out_proj.weight", "down_proj.weight", "layernorm.weight")
-        return 0 if name == FINAL_NORM or name.endswith(writes) else None
 
     def found(self, difference: Difference) -> Difference:
         """A difference with the checkpoint's rows and columns."""
         row, column, name = difference.row, difference.column, difference.tensor
-        axis = self._axis(name) if name in self.names else None
+        axis = _stream_axis(name) if name in self.names else None
         if axis == 0 and row is not None:
             row = self._channel(row)
         elif row is not None and name in self.names:
             row = self._view.place(name, row)
         if axis == 1 and column is not None:
             column = self._channel(column)
+        elif column is not None and name.endswith(OUTPUT):
+            column = self._view.value_column(column)
         return dataclasses.replace(difference, row=row, column=column)
 
     def _channel(self, place: int) -> int:
         return (place - self._plan.width) % self._plan.hidden
+
+
+def _stream_axis(name: str) -> int | None:
+    """The axis of a tensor that has the stream's channels."""
+    if name in (EMBEDDING, HEAD) or name.endswith((*READING, *READING_NEURONS)):
+        return 1
+    writes = (OUTPUT, "down_proj.weight", "layernorm.weight")
+    return 0 if name == FINAL_NORM or name.endswith(writes) else None
 
 
 def _other_weights(weights: Weights, view: CompiledView, plan: MergePlan) -> Iterator[Difference]:
@@ -116,7 +114,7 @@ def _other_weights(weights: Weights, view: CompiledView, plan: MergePlan) -> Ite
     first = weights.parts.first_token
     flag = plan.base.hidden + plan.flag
     for name in view.names:
-        if _InPlaces._axis(name) != 1 or name == EMBEDDING:
+        if _stream_axis(name) != 1 or name == EMBEDDING:
             continue
         usual = np.zeros(len(absent))
         if name == HEAD or name.endswith(FLAGGED):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from qgpu.backends.prover.merged.bounds import CLOSED, FINITE, SLACK
+from qgpu.backends.prover.merged.bounds import CLOSED, FINITE, SINGLE, SLACK
 from qgpu.backends.prover.merged.weights import Weights
 from qgpu.backends.prover.projection import Fail
 from qgpu.backends.transformer.merge.shapes import EMBEDDING
@@ -113,15 +113,20 @@ class TextInCompiled:
             for row in np.flatnonzero((most > CLOSED) | (flag >= 0)).tolist():
                 parts = f"the flag's {flag[row]:g} against up to {rest[row]:g}"
                 self.fail(name, first + row, f"may be {most[row]:g} on a text token: {parts}")
+            self._report_large(name, first, np.abs(flag) + rest, SINGLE)
         return worst
 
     def _check_finite(self, name: str, factor: np.ndarray) -> None:
-        # The root mean square is at least the flags' part of it.
-        least = np.sqrt((self.text.flags**2).mean())
         for first, block in self.weights.blocks(name):
             flag, rest = self._parts(block, factor)
-            for row in np.flatnonzero((np.abs(flag) + rest) > FINITE * least).tolist():
-                self.fail(name, first + row, "may not be finite on a text token")
+            self._report_large(name, first, np.abs(flag) + rest, FINITE)
+
+    def _report_large(self, name: str, first: int, sizes: np.ndarray, limit: float) -> None:
+        """Report rows that are above a limit, before the norm divides them by the root mean square."""
+        # That is at least the flags' part of it.
+        least = np.sqrt((self.text.flags**2).mean())
+        for row in np.flatnonzero(sizes > limit * least).tolist():
+            self.fail(name, first + row, "may not be finite on a text token")
 
     def _check_input(self, name: str) -> None:
         """The inputs of neurons read nothing that text has."""

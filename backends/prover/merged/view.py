@@ -14,6 +14,7 @@ from qgpu.backends.transformer.numerics import NORM_BITS
 
 READING = ("in_proj_qkv.weight", "in_proj_z.weight", "in_proj_b.weight", "in_proj_a.weight")
 READING_NEURONS = ("gate_proj.weight", "up_proj.weight")
+OUTPUT = "linear_attn.out_proj.weight"
 
 
 class CompiledView:
@@ -81,7 +82,7 @@ class CompiledView:
         found = weights[name]
         if group == 1 or ".linear_attn." not in name or name.endswith(".norm.weight"):
             return found
-        if name.endswith("out_proj.weight"):
+        if name.endswith(OUTPUT):
             return found[:, self._kept(found.shape[1])]
         return found[self._kept(len(found), self._keys(name))]
 
@@ -107,24 +108,28 @@ class CompiledView:
         """The row of a tensor in the checkpoint, by its number in the view."""
         if name in (EMBEDDING, HEAD):
             return self._weights.parts.first_token + row
-        if (
-            self._group == 1
-            or ".linear_attn." not in name
-            or name.endswith(("norm.weight", "out_proj.weight"))
-        ):
+        if self._group == 1 or ".linear_attn." not in name or name.endswith(("norm.weight", OUTPUT)):
             return row
         return int(self._kept(self._weights.shapes[name][0], self._keys(name))[row])
+
+    def value_column(self, column: int) -> int:
+        """The column of an output projection in the checkpoint, by its number in the view."""
+        whole = self._weights.parts.whole
+        return int(self._kept(whole.value_heads * whole.value_dim)[column])
 
     def check_idle(self, fail: Fail) -> None:
         """Show that the value heads that are left out put out nothing on the machine's tokens.
 
-        Their projections are 0 there: so are their values, the gates, and what they write. Their decay and
-        norm are the others', or do nothing.
+        Their projections are 0 there: so are their values, the gates, and what they write. Nor does their
+        convolution make anything large of what text has there.
         """
         if self._group == 1:
             return
         for layer in self._weights.compiled:
             prefix = f"model.layers.{layer}.linear_attn"
+            name = f"{prefix}.conv1d.weight"
+            for row in np.flatnonzero((np.abs(self._weights[name]) > 1).any(axis=(1, 2))).tolist():
+                fail(name, row, "the convolution has a weight above 1")
             for part in ("in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a"):
                 name = f"{prefix}.{part}.weight"
                 for start, block in self._weights.blocks(name):
