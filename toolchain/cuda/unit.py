@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from qgpu.toolchain.cuda.declarations import Declaration, Macro, declarations_of, macros_of, words_for
+from qgpu.toolchain.cuda.declaration_parser import declarations_of
+from qgpu.toolchain.cuda.declarations import Declaration, Macro, macros_of, words_for
 from qgpu.toolchain.cuda.tokens import Token, directive_of, tokens_of
 from qgpu.toolchain.diagnostics import Source
 
