@@ -145,6 +145,10 @@ class CompiledKernel:
         self._engine: Engine | None = None
         self._verifier: Verifier | None = None
 
+    def __repr__(self) -> str:
+        machine = self.program.machine.name
+        return f"<kernel '{readable(self.kernel.name)}' on machine '{machine}' by {self._backend}>"
+
     @functools.cached_property
     def ir(self) -> Function:
         """Its SIMT IR, as the front end gives it, before any pass; `print` shows it.

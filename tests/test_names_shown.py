@@ -30,6 +30,7 @@ def scan() -> CompiledKernel:
 
 def test_of_a_report(scan: CompiledKernel) -> None:
     assert scan.report.kernel == NAME
+    assert repr(scan) == f"<kernel '{NAME}' on machine 'small' by vector>"
     assert str(scan.report).startswith(f"{NAME}(void* data, i32 n) on machine 'small'\n")
 
 
