@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -101,3 +101,16 @@ def test_it_goes_on_where_it_was_interrupted(monkeypatch: pytest.MonkeyPatch) ->
     result = CliRunner().invoke(command.main, ["--machine", "small", "--first", "5", "--tokens", "120"])
     assert result.exit_code == 130
     assert "to go on: python -m soak --machine small --tokens 70 --first 6" in result.stderr
+
+
+def test_what_is_done_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def results(numbers: Iterator[int], machines: object, jobs: object) -> Iterator[Done]:
+        return (Done(unit(number, ("small",)), 2, 50) for number in numbers)
+
+    monkeypatch.setattr(command, "built_checkpoint", lambda machine: None)
+    monkeypatch.setattr(command, "_results", results)
+    kept = ["--machine", "small", "--kept", str(tmp_path / "soak.json")]
+    first = CliRunner().invoke(command.main, [*kept, "--first", "5", "--tokens", "120"])
+    assert "150 tokens of 6 launches" in first.stdout and "the next unit is 8" in first.stdout
+    second = CliRunner().invoke(command.main, [*kept, "--tokens", "240"])
+    assert "250 tokens of 10 launches" in second.stdout and "the next unit is 10" in second.stdout

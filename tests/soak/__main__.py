@@ -10,6 +10,7 @@ it again; where it was interrupted, it prints the command that goes on.
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shlex
 import sys
@@ -18,6 +19,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -47,9 +49,11 @@ class Tally:
 
     Attributes:
         next: the first unit that is not done.
+        seconds: how long it took.
     """
 
     next: int
+    seconds: float = 0.0
     tokens: Counter[str] = field(default_factory=Counter)
     launches: Counter[str] = field(default_factory=Counter)
     kernels: Counter[str] = field(default_factory=Counter)
@@ -68,6 +72,20 @@ class Tally:
         self.launches[machine] += done.launches
         (self.kernels if done.launches else self.unfit)[machine] += 1
 
+    @staticmethod
+    def read(file: Path, first: int) -> Tally:
+        """What a file keeps; nothing where there is none."""
+        if not file.exists():
+            return Tally(first)
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        return Tally(**{k: Counter(v) if isinstance(v, dict) else v for k, v in kept.items()})
+
+    def write(self, file: Path) -> None:
+        """Keep it in a file; one that is cut off leaves the file as it was."""
+        written = file.with_suffix(".writing")
+        written.write_text(json.dumps(vars(self)), encoding="utf-8")
+        written.replace(file)
+
 
 @click.command(context_settings={"show_default": True})
 @click.option("--tokens", default=10_000_000, type=click.IntRange(1), help="Compare at least as many.")
@@ -75,9 +93,16 @@ class Tally:
 @click.option("--jobs", default=os.cpu_count() or 1, type=click.IntRange(1), help="Processes.")
 @click.option("--first", default=0, type=click.IntRange(0), help="Unit to begin with.")
 @click.option("--units", type=click.IntRange(1), help="Run as many units at most.")
+@click.option("--kept", metavar="FILE", help="Keep in it what is done; one that is there is gone on with.")
 @click.option("--write", "document", metavar="FILE", help="Put the figures into this document.")
 def main(
-    tokens: int, machines: tuple[str, ...], jobs: int, first: int, units: int | None, document: str | None
+    tokens: int,
+    machines: tuple[str, ...],
+    jobs: int,
+    first: int,
+    units: int | None,
+    kept: str | None,
+    document: str | None,
 ) -> None:
     """Compare the engine with the reference on many launches, and stop at the first mismatch."""
     chosen = machines or tuple(name for name in ("default", "seed") if name in BUILTIN)
@@ -86,14 +111,15 @@ def main(
             built_checkpoint(load_description(name))
     except (CheckpointError, DescriptionError) as error:
         raise click.ClickException(str(error)) from error
-    numbers = itertools.count(first) if units is None else range(first, first + units)
-    tally, start = Tally(first), time.perf_counter()
-    wrong = _soak(iter(numbers), chosen, tokens, jobs, tally)
+    file = None if kept is None else Path(kept)
+    tally = Tally(first) if file is None else Tally.read(file, first)
+    numbers = itertools.count(tally.next) if units is None else range(tally.next, tally.next + units)
+    wrong = _soak(iter(numbers), chosen, tokens, jobs, tally, file)
     if wrong is not None:
         click.echo(f"{wrong.unit.what} on machine {wrong.unit.machine}: {wrong.wrong}")
         click.echo(f"again: {_command(chosen, '--first', str(wrong.unit.number), '--units', '1')}")
         sys.exit(1)
-    section = _section(tally, time.perf_counter() - start, jobs)
+    section = _section(tally, jobs)
     section.print(Console())
     if document is not None:
         write_sections(document, [section], provenance(shlex.join(["python", "-m", "soak", *sys.argv[1:]])))
@@ -105,9 +131,10 @@ def _command(machines: tuple[str, ...], *more: str) -> str:
 
 
 def _soak(
-    numbers: Iterator[int], machines: tuple[str, ...], tokens: int, jobs: int, tally: Tally
+    numbers: Iterator[int], machines: tuple[str, ...], tokens: int, jobs: int, tally: Tally, file: Path | None
 ) -> Done | None:
     """Run units until there are enough tokens; the first that is wrong, or None."""
+    start = time.perf_counter() - tally.seconds
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bars:
         task = bars.add_task("tokens", total=tokens)
@@ -116,6 +143,9 @@ def _soak(
                 if done.wrong is not None:
                     return done
                 tally.add(done)
+                tally.seconds = time.perf_counter() - start
+                if file is not None:
+                    tally.write(file)
                 bars.update(task, completed=tally.total, description=done.unit.what)
                 if tally.total >= tokens:
                     return None
@@ -145,7 +175,7 @@ def _results(numbers: Iterator[int], machines: tuple[str, ...], jobs: int) -> It
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _section(tally: Tally, seconds: float, jobs: int) -> Section:
+def _section(tally: Tally, jobs: int) -> Section:
     rows = [
         (
             machine,
@@ -155,10 +185,10 @@ def _section(tally: Tally, seconds: float, jobs: int) -> Section:
         for machine in tally.tokens
     ]
     columns = ("machine", "kernels", "that do not fit", "launches", "tokens")
-    speed = f"{rate(tally.total / seconds)} tokens/s with compiling and the reference"
+    speed = f"{rate(tally.total / tally.seconds)} tokens/s with compiling and the reference"
     ran = f"{tally.total:,} tokens of {tally.launches.total():,} launches"
     finding = f"{ran} without a mismatch, {speed}; the next unit is {tally.next}."
-    data = {"tokens": tally.total, "seconds": seconds, "next": tally.next}
+    data = {"tokens": tally.total, "seconds": tally.seconds, "next": tally.next}
     text = TEXT.format(engine=FAST_ENGINE, jobs=jobs)
     return Section("soak", "Soak", text, [Table("What ran", columns, rows)], data, [finding])
 
