@@ -62,6 +62,7 @@ def test_a_dry_run_is_a_table_for_people(tmp_path: Path, monkeypatch: pytest.Mon
     assert result.exit_code == 0, result.output
     assert f"{layout_plan().parameters:,}" in result.stdout
     assert "memory to run" in result.stdout
+    assert "--prove makes one" in result.stdout
     assert list(tmp_path.iterdir()) == [tmp_path / "config.json"]
 
 

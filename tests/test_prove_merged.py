@@ -21,11 +21,14 @@ from qgpu.backends.prover.merged.circuit import differences, merged_conditions
 from qgpu.backends.prover.merged.prove import MergedCertificate, prove_merged
 from qgpu.backends.prover.merged.weights import open_weights
 from qgpu.backends.prover.norm import absorbed_below
+from qgpu.backends.prover.prove import Failure
 from qgpu.backends.transformer.merge.base import MergeError, read_base
 from qgpu.backends.transformer.merge.build import build_merged
 from qgpu.backends.transformer.merge.plan import MergePlan
 from qgpu.runtime.prove_command import prove_command
+from qgpu.toolchain.diagnostics import DiagnosticError
 from qgpu.toolchain.driver import main as qgpuc
+from qgpu.toolchain.merging import certificate
 
 TEXT_CLASS = (BaseKind(), "float32")
 VISION_CLASS = (
@@ -218,6 +221,16 @@ def test_what_is_not_proved_is_not_written(shared_folder: Path, tmp_path: Path) 
     with pytest.raises(MergeError):
         build_merged(layout_plan(), base, tmp_path / "out", "base", "qgpuc", certify=refuse)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_merge_that_is_not_proved_ends_the_build(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With each row that is not, and status 1; and the certificate of one that is goes to the card."""
+    proof = MergedCertificate("", "float32", [], complete=True)
+    monkeypatch.setattr(certify, "certify_merged", lambda *given: certify.Found(proof, "mini", []))
+    assert certificate(layout_plan(), print, tmp_path)["proved"]
+    proof.failures.append(Failure("lm_head.weight", 3, "too small"))
+    with pytest.raises(DiagnosticError, match="nothing is written: 1 row"):
+        certificate(layout_plan(), print, tmp_path)
 
 
 def test_the_command_says_what_it_found(

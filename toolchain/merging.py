@@ -125,11 +125,11 @@ def _build(plan: MergePlan, source: Path, output: Path, options: MergeOptions) -
     chosen = f"--machine {plan.machine.name} --dtype {plan.dtype}{more}"
     command = f"qgpuc --emit-weights --base {base} {chosen} -o {output}"
     with _progress(plan) as (written, proved):
-        certify = functools.partial(_certificate, plan, proved) if options.prove else None
+        certify = functools.partial(certificate, plan, proved) if options.prove else None
         build_merged(plan, source, output, name, command, written, certify=certify)
 
 
-def _certificate(plan: MergePlan, proved: Callable[[int], None], directory: Path) -> dict[str, Any]:
+def certificate(plan: MergePlan, proved: Callable[[int], None], directory: Path) -> dict[str, Any]:
     """The certificate of a directory.
 
     Raises:
@@ -142,7 +142,9 @@ def _certificate(plan: MergePlan, proved: Callable[[int], None], directory: Path
         for problem in found.problems:
             click.echo(f"qgpuc: error: {problem}", err=True)
         note = "without --prove it is written; qgpu prove takes it then"
-        raise failure(f"nothing is written: {len(found.problems)} rows are not proved", note)
+        count = len(found.problems)
+        rows = "1 row is" if count == 1 else f"{count} rows are"
+        raise failure(f"nothing is written: {rows} not proved, or not the machine's", note)
     return found.content()
 
 

@@ -45,7 +45,7 @@ class CompiledView:
         }
         self.names = parts.compiled_names()
 
-    @cached_property
+    @property
     def sha256(self) -> str:
         """The hash of all files of tensors."""
         return self._weights.sha256()
