@@ -17,13 +17,15 @@ from safetensors.numpy import load_file, save_file
 from qgpu.backends.machine.description import SMALL, MachineDescription
 from qgpu.backends.prover.checkpoint import ProofError
 from qgpu.backends.prover.cone import Cone
-from qgpu.backends.prover.facts import Facts, Literals, Term, bit_set
-from qgpu.backends.prover.literals import necessary
+from qgpu.backends.prover.facts import Facts, Literals, Term, bit_set, either, members
+from qgpu.backends.prover.literals import highest, necessary
 from qgpu.backends.prover.program import program_conditions
 from qgpu.backends.prover.prove import prove
 from qgpu.backends.prover.roundoff import Error, sum_errors
 from qgpu.backends.prover.search import Search, at_most
 from qgpu.backends.prover.stream import embedded, low_bit
+from qgpu.backends.prover.substitution import highest_form
+from qgpu.backends.prover.writes import lift
 from qgpu.backends.transformer.emit import lay_out
 from qgpu.backends.transformer.processor import build_processor
 
@@ -72,7 +74,12 @@ def allowed(facts: Facts) -> list[tuple[int, ...]]:
         on = bit_set(v for v, n in enumerate(case) if n)
         if any(on >> v & 1 and facts.excludes[v] & on for v in range(len(case))):
             continue
-        if any(on >> v & 1 and on >> a & 1 and on >> b & 1 for v, ps in facts.nogoods.items() for a, b in ps):
+        if any(
+            on >> v & 1 and on >> a & 1 and on >> b & 1
+            for v, sets in facts.nogoods.items()
+            for a, bs in sets.items()
+            for b in members(bs)
+        ):
             continue
         defined = ((v, d) for v, d in enumerate(facts.definition) if d is not None)
         if all(case[v] == sum(value(t, case) for t in d) for v, d in defined):
@@ -105,6 +112,59 @@ def test_what_is_necessary_holds(cone: tuple[list[Term], Facts], first: int, wid
             assert found.needs & ~on == 0
             assert found.lacks & on == 0
             assert all(clause & on for clause in found.clauses)
+
+
+@settings(max_examples=300)
+@given(cones())
+def test_a_form_stays_below_its_bounds(cone: tuple[list[Term], Facts]) -> None:
+    made, facts = cone
+    term = made[0]
+    bound = highest_form(facts, term.variables, term.weights)
+    needed = necessary(facts, term.variables, term.weights, 1, np.inf)
+    above = highest(facts, term.variables, term.weights, needed)
+    for case in allowed(facts):
+        v = sum(w * case[i] for i, w in zip(term.variables, term.weights, strict=True))
+        assert v <= bound
+        assert v <= max(0, above)
+
+
+def test_a_count_is_bounded_beside_what_it_counts() -> None:
+    """Of six bits those are counted that two more hold with: the count less the six is never above 0."""
+    facts = Facts()
+    bits = [facts.new(1, Literals()) for _ in range(6)]
+    others = [facts.new(1, Literals()) for _ in range(6)]
+    both = np.array([0.0, 0.0, 1.0])
+    count = facts.new(6, Literals(), [Term(pair, (1, 1), 0, both) for pair in zip(bits, others, strict=True)])
+    assert highest_form(facts, [count, *bits], [1] + [-1] * 6) == 0
+    assert highest_form(facts, [count, *bits[1:]], [1] + [-1] * 5) == 1
+
+
+def test_sums_of_bits_inherit_what_excludes_them() -> None:
+    """f is f0 or f1, g is g0 or g1, never f0 with g1 nor f1 with g0; and neither pair is with w."""
+    facts = Facts()
+    f0, f1, g0, g1, w = (facts.new(1, Literals()) for _ in range(5))
+    facts.exclude(g1, 1 << f0)
+    facts.exclude(g0, 1 << f1)
+    facts.forbid((f0, g0, w))
+    facts.forbid((f1, g1, w))
+    sums = []
+    for one, other in ((f0, f1), (g0, g1)):
+        raising = [facts.closed(1 << one, 0), facts.closed(1 << other, 0)]
+        sums.append(facts.new(1, Literals(), (), raising))
+        lift(facts, sums[-1], raising)
+    f, g = sums
+    assert facts.apart_with(f, 1 << w) >> g & 1
+    assert not facts.apart_with(f, 1 << f0) >> g & 1
+
+
+def test_rows_of_two_heads_are_apart_by_what_each_of_them_needs() -> None:
+    """Queries of one head need a or b, those of the other lack both."""
+    facts = Facts()
+    a, b, c = (facts.new(1, Literals()) for _ in range(3))
+    facts.exclude(c, 1 << a | 1 << b)
+    one = either([facts.closed(1 << a, 0), facts.closed(1 << b, 0)])
+    assert one.apart(facts.closed(1 << c, 0))
+    assert not one.apart(facts.closed(0, 1 << a))
 
 
 def test_exclusive_conjunctions_count_once() -> None:

@@ -20,6 +20,9 @@ from qgpu.backends.prover.facts import Facts, Term, bit_set, members
 NODES = 2000
 """Cases after which a bound is returned as it is."""
 
+DEPTH = 100
+"""Cases within cases after which a bound is returned as it is."""
+
 
 @dataclass
 class _Case:
@@ -64,7 +67,7 @@ class Cone:
                 self.implied[other].append(i)
         self.near = [[*a, *b, *c] for a, b, c in zip(self.excludes, self.implies, self.implied, strict=True)]
         self.nested: dict[tuple[int, int], tuple[int, list[tuple[int, int]]]] = {}
-        self.nodes = 0
+        self.nodes = self.depth = 0
 
     def maximum(self, sign: int = 1) -> float:
         """An upper bound of sign * sum of the terms: with sign -1, minus a lower bound."""
@@ -100,14 +103,16 @@ class Cone:
         """The largest sum of terms that hang together."""
         bound = sum(group.most for group in opened)
         self.nodes += 1
-        if self.nodes > NODES or (len(opened) == 1 and not self._related(opened[0])):
+        if self.nodes > NODES or self.depth > DEPTH or (len(opened) == 1 and not self._related(opened[0])):
             return bound
         terms = [term for group in opened for term in group.terms]
         best = -np.inf
+        self.depth += 1
         for made in self._split(case, opened, sign):
             total, left = self._bound(made, terms, sign)
             if total + sum(group.most for group in left) > best:
                 best = max(best, self._solve(made, terms, sign))
+        self.depth -= 1
         return min(best, bound)
 
     def _related(self, group: _Open) -> bool:

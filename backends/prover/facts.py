@@ -6,9 +6,11 @@ until something is added to it. Sets of variables are integers used as bit sets.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from functools import reduce
+from itertools import permutations
 
 import numpy as np
 
@@ -44,6 +46,10 @@ class Literals:
     lacks: int = 0
     clauses: tuple[int, ...] = ()
 
+    def with_more(self, other: Literals) -> Literals:
+        """Both."""
+        return Literals(self.needs | other.needs, self.lacks | other.lacks, self.clauses + other.clauses)
+
     def apart(self, other: Literals) -> bool:
         """Whether both cannot be."""
         if self.needs & other.lacks or other.needs & self.lacks:
@@ -53,6 +59,31 @@ class Literals:
         )
 
 
+def common(literals: Sequence[Literals]) -> Literals:
+    """What has to be in each of several cases; nothing where there are none."""
+    if not literals:
+        return Literals()
+    clauses = [c for c in literals[0].clauses if all(c in other.clauses for other in literals)]
+    return Literals(
+        reduce(int.__and__, (one.needs for one in literals)),
+        reduce(int.__and__, (one.lacks for one in literals)),
+        tuple(clauses),
+    )
+
+
+def either(literals: Sequence[Literals]) -> Literals:
+    """What is known where one of several cases is: what they have in common, and one thing of each.
+
+    Of each case that is the variable it needs which the fewest others need.
+    """
+    shared, uses = common(literals), Counter(v for one in literals for v in members(one.needs))
+    alone = [members(one.needs & ~shared.needs) for one in literals]
+    if not literals or not all(alone):
+        return shared
+    clause = bit_set(min(needed, key=lambda v: uses[v]) for needed in alone)
+    return shared.with_more(Literals(clauses=(clause,)))
+
+
 @dataclass(frozen=True, eq=False)
 class Cause:
     """A term that is added to a variable.
@@ -60,12 +91,28 @@ class Cause:
     Attributes:
         term: what it is.
         literals: what has to be where it is not 0.
+        cases: one of these holds where it is not 0; empty where that is not known.
         source: which neurons or column of a head it is of; (-1, channel) is what a channel held.
     """
 
     term: Term
     literals: Literals
     source: tuple[int, ...] = ()
+    cases: tuple[Literals, ...] = ()
+
+    def apart(self, other: Cause) -> bool:
+        """Whether not both terms are other than 0."""
+        if self.literals.apart(other.literals):
+            return True
+        return _all_apart(self.cases, other.literals) or _all_apart(other.cases, self.literals)
+
+    def split(self) -> list[Literals]:
+        """What holds where it is not 0, case by case."""
+        return [case.with_more(self.literals) for case in self.cases] or [self.literals]
+
+
+def _all_apart(cases: Sequence[Literals], literals: Literals) -> bool:
+    return bool(cases) and all(case.apart(literals) for case in cases)
 
 
 @dataclass
@@ -76,9 +123,12 @@ class Facts:
         count: the largest n.
         excludes: bit sets: never is n > 0 in both. Variables that are not live list older ones alone.
         implies, implied: bit sets: where n > 0 in the first, so it is in the second.
+        clauses: of some variables, sets of which one is above 0 where the variable is.
         definition: n is the sum of these terms; None where a token or a memory's content gives it.
         raising: where n > 0, one of these holds; empty where that is not known.
-        nogoods: by variable, pairs of others such that not all three are above 0.
+        needing: bit sets: the variables of which a cause, in `raising`, needs this one.
+        nogoods: by two variables, the bit set of those such that not all three are above 0.
+        partners: by variable, the bit set of those with which it has such a set.
         delayed: variables that are 1 exactly where a linear form of the pass before was at least a number.
         tokens: of each variable of the embedding, the ids of the tokens for which it is above 0.
         read: bits by channel and layer that read them into it.
@@ -89,9 +139,12 @@ class Facts:
     excludes: list[int] = field(default_factory=list)
     implies: list[int] = field(default_factory=list)
     implied: list[int] = field(default_factory=list)
+    clauses: dict[int, tuple[int, ...]] = field(default_factory=dict)
     definition: list[tuple[Term, ...] | None] = field(default_factory=list)
     raising: list[tuple[Literals, ...]] = field(default_factory=list)
-    nogoods: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
+    needing: list[int] = field(default_factory=list)
+    nogoods: dict[int, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
+    partners: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     delayed: dict[int, Term] = field(default_factory=dict)
     tokens: dict[int, np.ndarray] = field(default_factory=dict)
     read: dict[tuple[int, int], list[int]] = field(default_factory=dict)
@@ -100,15 +153,17 @@ class Facts:
     def copy(self) -> Facts:
         """The same facts, to which others are added than to these."""
         made = Facts(**{f.name: getattr(self, f.name) for f in fields(self)})
-        for name in ("count", "excludes", "implies", "implied", "definition", "raising"):
+        for name in ("count", "excludes", "implies", "implied", "definition", "raising", "needing"):
             setattr(made, name, list(getattr(self, name)))
-        made.delayed, made.tokens, made.read = dict(self.delayed), dict(self.tokens), dict(self.read)
-        made.nogoods = defaultdict(list, {v: list(pairs) for v, pairs in self.nogoods.items()})
+        for name in ("clauses", "delayed", "tokens", "read"):
+            setattr(made, name, dict(getattr(self, name)))
+        made.nogoods = defaultdict(dict, {v: dict(sets) for v, sets in self.nogoods.items()})
+        made.partners = defaultdict(int, self.partners)
         return made
 
     def same(self, other: Facts) -> bool:
         """Whether nothing else is known than of another's variables of the same numbers."""
-        names = ("count", "excludes", "implies", "nogoods", "raising")
+        names = ("count", "excludes", "implies", "clauses", "nogoods", "raising")
         if any(getattr(self, name) != getattr(other, name) for name in names):
             return False
         if self.delayed.keys() != other.delayed.keys():
@@ -132,6 +187,11 @@ class Facts:
         self.excludes.append(0)
         self.implies.append(literals.needs)
         self.implied.append(0)
+        if literals.clauses:
+            self.clauses[index] = literals.clauses
+        self.needing.append(0)
+        for other in members(reduce(int.__or__, (cause.needs for cause in raising), 0)):
+            self.needing[other] |= 1 << index
         for other in members(literals.needs):
             self.implied[other] |= 1 << index
         self.exclude(index, literals.lacks)
@@ -152,40 +212,65 @@ class Facts:
         pending = [tuple(elements)]
         while pending:
             triple = pending.pop()
-            if triple[1:] in self.nogoods.get(triple[0], ()):
+            if self.nogoods[triple[0]].get(triple[1], 0) >> triple[2] & 1:
                 continue
-            for i, one in enumerate(triple):
-                rest = triple[:i] + triple[i + 1 :]
-                self.nogoods[one].append((rest[0], rest[1]))
-                pending += [(*rest, above) for above in self._raised(one, rest)]
+            for one, other, third in permutations(triple):
+                self.nogoods[one][other] = self.nogoods[one].get(other, 0) | 1 << third
+                self.partners[one] |= 1 << other
+            for one, other, third in permutations(triple):
+                if other < third:
+                    pending += [(above, other, third) for above in self._raised(one, (other, third))]
+
+    def apart_with(self, variable: int, needs: int) -> int:
+        """The variables that are 0 where one and all of a set are above 0, because of triples."""
+        found = 0
+        for other in members(self.partners.get(variable, 0) & needs):
+            found |= self.nogoods[variable][other]
+        return found
+
+    def pairs(self, variable: int, within: int) -> Iterator[tuple[int, int]]:
+        """Pairs of a set of variables that are never above 0 both, where one is."""
+        for other in members(self.partners.get(variable, 0) & within):
+            yield from (
+                (other, third) for third in members(self.nogoods[variable][other] & within) if other < third
+            )
 
     def _forbid_pair(self, one: int, other: int) -> None:
         for a, b in ((one, other), (other, one)):
-            together = 1 << a
-            for index in range(a + 1, len(self.raising)):
-                causes = self.raising[index]
-                if causes and all(
-                    c.needs & together or c.needs & self.excludes[b] or c.lacks & self.implies[b]
-                    for c in causes
-                ):
+            together, reached = 1 << a, self.needing[a]
+            while reached:
+                index = (reached & -reached).bit_length() - 1
+                reached ^= 1 << index
+                if self._raised_apart(index, together, b):
                     together |= 1 << index
+                    reached |= self.needing[index]
             self.exclude(b, together & ~(1 << b))
 
-    def _raised(self, variable: int, others: tuple[int, ...]) -> list[int]:
-        """Variables that are above 0 only where this one is or one of the others is not."""
+    def _raised_apart(self, index: int, together: int, other: int) -> bool:
+        """Whether each cause of a variable needs one of a set or cannot be with another variable."""
+        excluded, implied = together | self.excludes[other], self.implies[other]
+        return all(c.needs & excluded or c.lacks & implied for c in self.raising[index])
+
+    def _raised(self, variable: int, others: tuple[int, int]) -> list[int]:
+        """Variables that one raises and that are never above 0 with both others."""
         return [
             index
-            for index in range(variable + 1, len(self.raising))
-            if (self.raising[index] and self.lifts(self.raising[index], variable, others))
+            for index in members(self.needing[variable])
+            if index not in others and self.contradict(self.raising[index], others)
         ]
 
-    @staticmethod
-    def lifts(causes: Sequence[Literals], variable: int, others: tuple[int, ...]) -> bool:
-        """Whether one of some causes needs a variable, and each does or lacks one of others."""
-        needing = [c.needs >> variable & 1 for c in causes]
-        return any(needing) and all(
-            n or any(c.lacks >> v & 1 for v in others) for n, c in zip(needing, causes, strict=True)
-        )
+    def contradict(self, causes: Sequence[Literals], others: tuple[int, int]) -> bool:
+        """Whether each of some causes cannot be where two variables are above 0."""
+        either, apart = 1 << others[0] | 1 << others[1], self.nogoods[others[0]].get(others[1], 0)
+        return all(c.lacks & either or c.needs & apart for c in causes)
+
+    def never_with(self, causes: Sequence[Literals], part: int, other: int) -> int:
+        """The variables that are 0 where another is above 0 and one of some causes holds."""
+        found = self.nogoods[part][other]
+        for cause in causes:
+            if not cause.lacks >> other & 1:
+                found &= cause.lacks | self.apart_with(other, cause.needs)
+        return found
 
     def closed(self, up: int, down: int, clauses: tuple[int, ...] = ()) -> Literals:
         """Literals with all that they imply."""
@@ -193,10 +278,8 @@ class Facts:
         for one in members(up):
             needs |= self.implies[one]
         for one in members(needs):
-            lacks |= self.excludes[one]
-            for other, third in self.nogoods.get(one, ()):
-                if needs >> other & 1:
-                    lacks |= 1 << third
+            lacks |= self.excludes[one] | self.apart_with(one, needs)
+            clauses += self.clauses.get(one, ())
         for one in members(down):
             lacks |= self.implied[one]
         return Literals(needs, lacks, clauses)

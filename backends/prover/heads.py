@@ -110,6 +110,12 @@ class Layer:
             found = self._literals[which, row] = self.rows[which].literals(row, BIT)
         return found
 
+    def on_values(self, which: str, row: int) -> np.ndarray:
+        """What a row can be where it is on."""
+        table = self.rows[which]
+        values = table.values(row)
+        return values[(values > 0) & (values <= table.most_where(row, self.literals(which, row)))]
+
     def on_rows(self, which: str, rows: range, largest: float | None) -> list[int]:
         """The rows that can be on; all have to be exactly on or off, and at most `largest`."""
         table, found = self.rows[which], []

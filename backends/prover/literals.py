@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from qgpu.backends.prover.facts import Facts, Literals, bit_set
 
@@ -18,7 +19,7 @@ def necessary(
         found = _reaching(facts, variables, weights, first)
     if last < high:
         other = _reaching(facts, variables, [-w for w in weights], -last)
-        found = Literals(found.needs | other.needs, found.lacks | other.lacks, found.clauses + other.clauses)
+        found = found.with_more(other)
     return found
 
 
@@ -29,39 +30,43 @@ def _reaching(facts: Facts, variables: Sequence[int], weights: Sequence[int], fi
     while True:
         literals = facts.closed(up, down, clauses)
         cliques = _cliques(facts, form, literals)
-        high = sum(most for most, _ in cliques)
-        high += sum(w for v, w in form if w < 0 and literals.needs >> v & 1)
+        high = _highest(form, cliques, literals)
         needed = [found for most, found in cliques if high - most < first]
-        more = up | bit_set(found[0] for found in needed if len(found) == 1)
+        more = up | reduce(int.__or__, (found for found in needed if not found & (found - 1)), 0)
         less = down | bit_set(
             v for v, w in form if w < 0 and high + w < first and not literals.needs >> v & 1
         )
-        clauses = tuple(bit_set(found) for found in needed if len(found) > 1)
+        clauses = tuple(found for found in needed if found & (found - 1))
         if (more, less) == (up, down):
             return facts.closed(up, down, clauses)
         up, down = more, less
 
 
-def _cliques(facts: Facts, form: list[tuple[int, int]], literals: Literals) -> list[tuple[int, list[int]]]:
-    """Sets of which one variable at most is above 0, with the most that it adds to the form."""
-    cliques: list[tuple[int, list[int]]] = []
+def highest(facts: Facts, variables: Sequence[int], weights: Sequence[int], literals: Literals) -> int:
+    """The most that a form can be where literals hold."""
+    form = list(zip(variables, weights, strict=True))
+    return _highest(form, _cliques(facts, form, literals), literals)
+
+
+def _highest(form: list[tuple[int, int]], cliques: list[tuple[int, int]], literals: Literals) -> int:
+    return sum(most for most, _ in cliques) + sum(w for v, w in form if w < 0 and literals.needs >> v & 1)
+
+
+def _cliques(facts: Facts, form: list[tuple[int, int]], literals: Literals) -> list[tuple[int, int]]:
+    """Bit sets of which one variable at most is above 0, each with the most that it adds to the form."""
+    cliques: list[tuple[int, int]] = []
     for v, w in form:
         if w > 0 and not literals.lacks >> v & 1:
             _join(facts, literals.needs, cliques, v, w * facts.count[v])
     return cliques
 
 
-def _join(facts: Facts, needs: int, cliques: list[tuple[int, list[int]]], variable: int, most: int) -> None:
+def _join(facts: Facts, needs: int, cliques: list[tuple[int, int]], variable: int, most: int) -> None:
     """Put a variable into the first set of which it excludes every member."""
-    excluded = facts.excludes[variable]
-    for one, other in facts.nogoods.get(variable, ()):
-        if needs >> one & 1:
-            excluded |= 1 << other
-        if needs >> other & 1:
-            excluded |= 1 << one
+    excluded = facts.excludes[variable] | facts.apart_with(variable, needs)
     if excluded:
-        for index, (largest, members) in enumerate(cliques):
-            if all(excluded >> m & 1 for m in members):
-                cliques[index] = max(largest, most), [*members, variable]
+        for index, (largest, found) in enumerate(cliques):
+            if found & excluded == found:
+                cliques[index] = max(largest, most), found | 1 << variable
                 return
-    cliques.append((most, [variable]))
+    cliques.append((most, 1 << variable))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from qgpu.backends.prover.arithmetic import read_column, rounded, unit_key
 from qgpu.backends.prover.counter import KEEPS, WRITES
-from qgpu.backends.prover.facts import Literals, Term
+from qgpu.backends.prover.facts import Literals, Term, either
 from qgpu.backends.prover.gather import prove_gather
 from qgpu.backends.prover.reads import BIT, Reads
 from qgpu.backends.prover.stream import low_bit
@@ -40,7 +39,7 @@ def prove_memory(layer: Layer, reads: Reads, head: Head, columns: np.ndarray) ->
     if constants is None:
         return
     for row in keys + queries:
-        if any(unit_key(x, 1, layer.dtype) != 1 for x in layer.rows["qkv"].values(row) if x > 0):
+        if any(unit_key(x, 1, layer.dtype) != 1 for x in layer.on_values("qkv", row)):
             layer.fail(tensor, row, "a key's length is not exactly 1")
             return
     layer.kinds["memory"] += 1
@@ -113,10 +112,7 @@ def read_bits(
             layer.fail(layer.name("out_proj"), None, f"head {head.index} puts out its constant {column}")
     if not queries:
         return None
-    known = [layer.literals("qkv", row) for row in queries]
-    literals = Literals(
-        reduce(int.__and__, (k.needs for k in known)), reduce(int.__and__, (k.lacks for k in known))
-    )
+    literals = either([layer.literals("qkv", row) for row in queries])
     return [int(c) for c in columns if c in live and c in open_columns], literals
 
 

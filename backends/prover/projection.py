@@ -9,7 +9,7 @@ import numpy as np
 
 from qgpu.backends.prover.cone import Cone
 from qgpu.backends.prover.facts import Literals, Term
-from qgpu.backends.prover.literals import necessary
+from qgpu.backends.prover.literals import highest, necessary
 from qgpu.backends.prover.stream import Stream, low_bit
 
 INTEGERS = 2.0**24
@@ -67,6 +67,10 @@ class Rows:
         """What is necessary for x to be at least a number."""
         first = np.ceil((least - self.base[row]) / self.step[row])
         return necessary(self.stream.facts, *self.form(row), float(first), float("inf"))
+
+    def most_where(self, row: int, literals: Literals) -> float:
+        """An upper bound of x where literals hold."""
+        return float(self.base[row] + self.step[row] * highest(self.stream.facts, *self.form(row), literals))
 
     def refined(self, row: int, sign: int = 1) -> float:
         """A bound of x from above (from below with sign -1), by cases."""

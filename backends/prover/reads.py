@@ -6,12 +6,13 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qgpu.backends.prover.facts import Cause, Facts, Literals, Term, bit_set
+from qgpu.backends.prover.facts import Cause, Facts, Literals, Term, bit_set, members
 from qgpu.backends.prover.literals import necessary
 from qgpu.backends.prover.program import Condition, Place
 from qgpu.backends.prover.roundoff import Error, rounded_error, sum_errors, vanishes
@@ -70,6 +71,7 @@ class Reads:
         self.layer, self.facts = layer, layer.stream.facts
         self.pending: list[_Pending] = []
         self.counters: list[tuple[int, Term, float]] = []
+        self.made: list[tuple[Literals, int]] = []
         self.before = self.facts.live
 
     def bits(self, head: Head, columns: list[int], literals: Literals, one_row: bool) -> dict[int, int]:
@@ -94,7 +96,19 @@ class Reads:
         if one_row:
             for found in made.values():
                 self._separate(found)
+        self._separate_heads(literals, bit_set(bit for bit, _ in distinct.values()))
         return places
+
+    def _separate_heads(self, literals: Literals, bits: int) -> None:
+        """Note that bits are 0 where those of other heads, or what channels hold, come from other rows."""
+        apart = reduce(int.__or__, (others for known, others in self.made if known.apart(literals)), 0)
+        for variable in members(self.before):
+            causes = self.facts.raising[variable]
+            if causes and all(cause.apart(literals) for cause in causes):
+                apart |= 1 << variable
+        for bit in members(bits) if apart else ():
+            self.facts.exclude(bit, apart)
+        self.made.append((literals, bits))
 
     def _separate(self, made: list[tuple[int, int]]) -> None:
         known = [(bit, self.layer.literals("qkv", row)) for bit, row in made]

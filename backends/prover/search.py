@@ -9,6 +9,7 @@ domains, with a limit after which nothing is claimed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import numpy as np
 
@@ -17,12 +18,9 @@ from qgpu.backends.prover.solver import (
     FEASIBLE,
     REFUTED,
     Problem,
-    Rows,
     close,
-    rows,
     search,
     set_bounds,
-    starts,
 )
 
 CASES = 400
@@ -74,7 +72,7 @@ class Search:
         self.index = {variable: i for i, variable in enumerate(self.variables)}
         parts = [list(terms) for terms, _, _ in sums] + [self._definition(variable) for variable in defined]
         ranges = [(low, high) for _, low, high in sums] + [(0, 0)] * len(defined)
-        self.problem = self._problem(parts, ranges)
+        self.problem = self._problem(parts, ranges).packed()
 
     def _definition(self, variable: int) -> list[Term]:
         """Terms of which the sum is 0: the definition's, and last the variable itself."""
@@ -84,50 +82,42 @@ class Search:
     def _problem(self, sums: Sequence[Sequence[Term]], ranges: Sequence[tuple[float, float]]) -> Problem:
         terms = [term for one in sums for term in one]
         local = [[self.index[v] for v in term.variables] for term in terms]
-        tables = [term.table for term in terms]
+        parts = [0, *accumulate(len(one) for one in sums)]
         using: list[list[int]] = [[] for _ in self.variables]
-        part = 0
-        for number, one in enumerate(sums):
-            for i in {i for places in local[part : part + len(one)] for i in places}:
+        for number in range(len(sums)):
+            for i in {i for places in local[parts[number] : parts[number + 1]] for i in places}:
                 using[i].append(number)
-            part += len(one)
-        low, high = np.array(ranges, dtype=np.float64).reshape(-1, 2).clip(-FAR, FAR).astype(np.int64).T
         return Problem(
-            parts=starts(sums),
-            low=low.copy(),
-            high=high.copy(),
-            variables=rows(local),
-            weights=rows([term.weights for term in terms]).items,
-            tables=Rows(starts(tables), np.concatenate([[], *tables]).astype(np.int64)),
-            first=np.array([term.first for term in terms], dtype=np.int64),
-            using=rows(using),
+            parts=parts,
+            least=[int(max(low, -FAR)) for low, _ in ranges],
+            most=[int(min(high, FAR)) for _, high in ranges],
+            variables=local,
+            weights=[term.weights for term in terms],
+            tables=[term.table for term in terms],
+            first=[term.first for term in terms],
+            using=using,
+            count=[self.facts.count[v] for v in self.variables],
             **self._relations(),
         )
 
-    def _relations(self) -> dict[str, Rows]:
+    def _relations(self) -> dict[str, list[list[int]]]:
         facts, index = self.facts, self.index
         within = bit_set(self.variables)
-        excludes: list[set[int]] = [set() for _ in self.variables]
+        excludes: list[dict[int, None]] = [{} for _ in self.variables]
         implies: list[list[int]] = []
         implied: list[list[int]] = [[] for _ in self.variables]
         for i, variable in enumerate(self.variables):
             for other in members(facts.excludes[variable] & within):
-                excludes[i].add(index[other])
-                excludes[index[other]].add(i)
+                excludes[i][index[other]] = excludes[index[other]][i] = None
             implies.append([index[v] for v in members(facts.implies[variable] & within)])
             for other in implies[i]:
                 implied[other].append(i)
         pairs = [
-            [
-                i
-                for a, b in facts.nogoods.get(variable, ())
-                if a in index and b in index
-                for i in (index[a], index[b])
-            ]
+            [i for a, b in facts.pairs(variable, within) for i in (index[a], index[b])]
             for variable in self.variables
         ]
-        apart = rows([sorted(others) for others in excludes])
-        return {"excludes": apart, "implies": rows(implies), "implied": rows(implied), "nogoods": rows(pairs)}
+        apart = [list(others) for others in excludes]
+        return {"excludes": apart, "implies": implies, "implied": implied, "nogoods": pairs}
 
     def start(self, low: dict[int, int] | None = None, high: dict[int, int] | None = None) -> Domain | None:
         """The case in which some variables are bounded, all consequences drawn; None where it cannot be."""

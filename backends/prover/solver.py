@@ -1,13 +1,15 @@
 """The loops of `search`, compiled: bounds are propagated through sums, and variables are split.
 
-A case is two arrays, the lowest and the highest n of each variable. Lists of lists are rows here, one after
-the other: row i is `items[starts[i] : starts[i + 1]]`.
+A case is two arrays, the lowest and the highest n of each variable. A problem is one array of int64, since
+each array that a compiled function is given makes it slower to compile: at the index of a field below stands
+where its content begins. A field of lists holds, for each, where the list begins, and then where the last one
+ends; so list i of a field F is data[data[data[F] + i] : data[data[F] + i + 1]].
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,73 +18,88 @@ from qgpu.backends.compiling import compiled
 FEASIBLE, REFUTED, GIVEN_UP = 0, 1, 2
 """What comes of a search: a case may be, none can be, or neither was found in the cases that were given."""
 
-
-class Rows(NamedTuple):
-    """Lists of integers, one after the other."""
-
-    starts: np.ndarray
-    items: np.ndarray
+PARTS, LEAST, MOST, VARIABLES, WEIGHTS, TABLES, FIRST = range(7)
+USING, EXCLUDES, IMPLIES, IMPLIED, NOGOODS, COUNT, FIELDS = range(7, 14)
+_SUMS, _SIZE = FIELDS, FIELDS + 1
 
 
-class Problem(NamedTuple):
+@dataclass(frozen=True)
+class Problem:
     """Sums that must lie in ranges, and what is known of pairs and triples of variables.
 
     Attributes:
-        parts: int64 [sums + 1]; sum s has the parts parts[s] to parts[s + 1] - 1.
-        low, high: int64 by sum, the range.
-        variables, weights: by part, its linear form; the weights lie as the variables' items do.
-        tables: by part, the values of its function.
-        first: int64 by part, the form's value at the table's first.
+        parts: [sums + 1]; sum s has the parts parts[s] to parts[s + 1] - 1.
+        least, most: by sum, the range.
+        variables, weights: by part, its linear form.
+        tables: by part, the values of its function, integers.
+        first: by part, the form's value at the table's first.
         using: by variable, the sums that read it.
         excludes, implies, implied: by variable, others.
         nogoods: by variable, pairs of others, one after the other.
+        count: by variable, its largest n.
     """
 
-    parts: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    variables: Rows
-    weights: np.ndarray
-    tables: Rows
-    first: np.ndarray
-    using: Rows
-    excludes: Rows
-    implies: Rows
-    implied: Rows
-    nogoods: Rows
+    parts: Sequence[int]
+    least: Sequence[int]
+    most: Sequence[int]
+    variables: Sequence[Sequence[int]]
+    weights: Sequence[Sequence[int]]
+    tables: Sequence[np.ndarray]
+    first: Sequence[int]
+    using: Sequence[Sequence[int]]
+    excludes: Sequence[Sequence[int]]
+    implies: Sequence[Sequence[int]]
+    implied: Sequence[Sequence[int]]
+    nogoods: Sequence[Sequence[int]]
+    count: Sequence[int]
+
+    def packed(self) -> np.ndarray:
+        """All of it as one array, see the head of this file."""
+        pieces = [np.array([0] * FIELDS + [len(self.least), len(self.count)], dtype=np.int64)]
+        length = len(pieces[0])
+
+        def put(field: int, content: np.ndarray) -> None:
+            nonlocal length
+            pieces[0][field] = length
+            pieces.append(content)
+            length += len(content)
+
+        for field in (PARTS, LEAST, MOST, FIRST, COUNT):
+            put(field, np.array(getattr(self, _NAMES[field]), dtype=np.int64))
+        for field in (VARIABLES, WEIGHTS, TABLES, USING, EXCLUDES, IMPLIES, IMPLIED, NOGOODS):
+            lists = getattr(self, _NAMES[field])
+            starts = np.cumsum([0, *map(len, lists)], dtype=np.int64)
+            items = np.concatenate(
+                [np.zeros(0, np.int64), *(np.asarray(one, dtype=np.int64) for one in lists)]
+            )
+            put(field, starts + (length + len(starts)))
+            pieces.append(items)
+            length += len(items)
+        return np.concatenate(pieces)
 
 
-class Agenda(NamedTuple):
-    """Numbers that wait their turn, each at most once.
-
-    Attributes:
-        ring: int64, one longer than the largest number.
-        ends: int64 [2], where the first is and where the next one goes.
-        waiting: bool, whether a number is in the ring.
-    """
-
-    ring: np.ndarray
-    ends: np.ndarray
-    waiting: np.ndarray
-
-
-def starts(lists: Sequence[Sized]) -> np.ndarray:
-    """Where each list starts if they lie one after the other, and where the last one ends."""
-    return np.cumsum([0, *(len(one) for one in lists)], dtype=np.int64)
-
-
-def rows(lists: Sequence[Sequence[int]]) -> Rows:
-    """Lists as rows."""
-    return Rows(starts(lists), np.fromiter((item for one in lists for item in one), np.int64))
+_NAMES = tuple(Problem.__dataclass_fields__)
 
 
 @compiled
-def form_ends(problem, part, lows, highs):
+def first_of(data, field, i):
+    """Where a list of a field begins."""
+    return data[data[field] + i]
+
+
+@compiled
+def end_of(data, field, i):
+    """Where a list of a field ends."""
+    return data[data[field] + i + 1]
+
+
+@compiled
+def form_ends(data, part, lows, highs):
     """The lowest and the highest value of a part's linear form."""
     low = high = 0
-    starts, items = problem.variables
-    for at in range(starts[part], starts[part + 1]):
-        i, weight = items[at], problem.weights[at]
+    begin, weights = first_of(data, VARIABLES, part), first_of(data, WEIGHTS, part)
+    for at in range(begin, end_of(data, VARIABLES, part)):
+        i, weight = data[at], data[weights + at - begin]
         if weight > 0:
             low += weight * lows[i]
             high += weight * highs[i]
@@ -93,54 +110,56 @@ def form_ends(problem, part, lows, highs):
 
 
 @compiled
-def part_ends(problem, part, low, high):
+def part_ends(data, part, low, high):
     """The least and the most of a part whose form is between two numbers."""
-    start = problem.tables.starts[part] - problem.first[part]
-    values = problem.tables.items
-    least = most = values[start + low]
+    start = first_of(data, TABLES, part) - data[data[FIRST] + part]
+    least = most = data[start + low]
     for at in range(start + low + 1, start + high + 1):
-        least, most = min(least, values[at]), max(most, values[at])
+        least, most = min(least, data[at]), max(most, data[at])
     return least, most
 
 
 @compiled
 def agenda(size):
-    """An empty agenda of the numbers below a size."""
-    return Agenda(np.empty(size + 1, np.int64), np.zeros(2, np.int64), np.zeros(size, np.bool_))
+    """Numbers below a size that wait their turn, each at most once: where the first is and where the next one
+    goes, a ring of one more than there are numbers, and whether each of them is in it."""
+    return np.zeros(2 * size + 3, np.int64)
 
 
 @compiled
 def put(queue, number):
     """Put a number at the end, if it is not waiting already."""
-    if queue.waiting[number]:
+    length = len(queue) // 2
+    if queue[2 + length + number]:
         return
-    queue.waiting[number] = True
-    queue.ring[queue.ends[1]] = number
-    queue.ends[1] = (queue.ends[1] + 1) % len(queue.ring)
+    queue[2 + length + number] = 1
+    queue[2 + queue[1]] = number
+    queue[1] = (queue[1] + 1) % length
 
 
 @compiled
 def take(queue):
     """Take the first number out; -1 where there is none."""
-    if queue.ends[0] == queue.ends[1]:
+    if queue[0] == queue[1]:
         return -1
-    number = queue.ring[queue.ends[0]]
-    queue.ends[0] = (queue.ends[0] + 1) % len(queue.ring)
-    queue.waiting[number] = False
+    length = len(queue) // 2
+    number = queue[2 + queue[0]]
+    queue[0] = (queue[0] + 1) % length
+    queue[2 + length + number] = 0
     return number
 
 
 @compiled
-def bound_form(problem, part, first, last, lows, highs, moved):
+def bound_form(data, part, first, last, lows, highs, moved):
     """Bound the variables of a form that is between two numbers; False where it cannot be."""
-    starts, items = problem.variables
+    begin, weights = first_of(data, VARIABLES, part), first_of(data, WEIGHTS, part)
     while True:
-        low, high = form_ends(problem, part, lows, highs)
+        low, high = form_ends(data, part, lows, highs)
         if low > last or high < first:
             return False
         changed = False
-        for at in range(starts[part], starts[part + 1]):
-            i, weight = items[at], problem.weights[at]
+        for at in range(begin, end_of(data, VARIABLES, part)):
+            i, weight = data[at], data[weights + at - begin]
             free, size = highs[i] - lows[i], abs(weight)
             raised = max(0, free - (high - first) // size)
             lowered = max(0, free - (last - low) // size)
@@ -160,209 +179,225 @@ def bound_form(problem, part, first, last, lows, highs, moved):
 
 
 @compiled
-def allowed(problem, part, low, high, floor, ceiling):
+def allowed(data, part, low, high, floor, ceiling):
     """The first and the last value of a form between two numbers at which its part is between two others."""
-    start = problem.tables.starts[part] - problem.first[part]
-    values = problem.tables.items
+    start = first_of(data, TABLES, part) - data[data[FIRST] + part]
     first, last = low, high
-    while first <= last and not floor <= values[start + first] <= ceiling:
+    while first <= last and not floor <= data[start + first] <= ceiling:
         first += 1
-    while last > first and not floor <= values[start + last] <= ceiling:
+    while last > first and not floor <= data[start + last] <= ceiling:
         last -= 1
     return first, last
 
 
 @compiled
-def tighten(problem, number, lows, highs, moved):
-    """Bound the variables of a sum that must lie in its range; False where it cannot."""
-    begin, end = problem.parts[number], problem.parts[number + 1]
-    spans = np.empty((end - begin, 4), np.int64)
+def sum_ends(data, number, lows, highs, spans):
+    """The least and the most of a sum; fills, by part, its form's ends and its own."""
     least = most = 0
-    for k in range(end - begin):
-        low, high = form_ends(problem, begin + k, lows, highs)
-        small, large = part_ends(problem, begin + k, low, high)
-        spans[k, 0], spans[k, 1], spans[k, 2], spans[k, 3] = low, high, small, large
+    begin = data[data[PARTS] + number]
+    for part in range(begin, data[data[PARTS] + number + 1]):
+        low, high = form_ends(data, part, lows, highs)
+        small, large = part_ends(data, part, low, high)
+        at = 4 * (part - begin)
+        spans[at], spans[at + 1], spans[at + 2], spans[at + 3] = low, high, small, large
         least += small
         most += large
-    floor, ceiling = problem.low[number], problem.high[number]
+    return least, most
+
+
+@compiled
+def spans_of(data, number):
+    """Room for what `sum_ends` fills."""
+    return np.empty(4 * (data[data[PARTS] + number + 1] - data[data[PARTS] + number]), np.int64)
+
+
+@compiled
+def tighten(data, number, lows, highs, moved):
+    """Bound the variables of a sum that must lie in its range; False where it cannot."""
+    spans = spans_of(data, number)
+    least, most = sum_ends(data, number, lows, highs, spans)
+    floor, ceiling = data[data[LEAST] + number], data[data[MOST] + number]
     if least > ceiling or most < floor:
         return False
     if least >= floor and most <= ceiling:
         return True
-    for k in range(end - begin):
-        low, high, small, large = spans[k]
+    begin = data[data[PARTS] + number]
+    for at in range(0, len(spans), 4):
+        low, high, small, large = spans[at], spans[at + 1], spans[at + 2], spans[at + 3]
         under, over = floor - (most - large), ceiling - (least - small)
         if small == large or (under <= small and over >= large):
             continue
-        first, last = allowed(problem, begin + k, low, high, under, over)
-        if first > last or not bound_form(problem, begin + k, first, last, lows, highs, moved):
+        part = begin + at // 4
+        first, last = allowed(data, part, low, high, under, over)
+        if first > last or not bound_form(data, part, first, last, lows, highs, moved):
             return False
     return True
 
 
 @compiled
-def exclude(problem, i, lows, highs, moved, sums):
-    """Draw what exclusions and implications say of a variable that has moved."""
-    if highs[i] == 0:
-        starts, items = problem.implied
-        for at in range(starts[i], starts[i + 1]):
-            empty(problem, items[at], highs, moved, sums)
-        return
-    if lows[i] == 0:
-        return
-    starts, items = problem.excludes
-    for at in range(starts[i], starts[i + 1]):
-        empty(problem, items[at], highs, moved, sums)
-    starts, items = problem.nogoods
-    for at in range(starts[i], starts[i + 1], 2):
-        one, other = items[at], items[at + 1]
-        if lows[one] > 0:
-            empty(problem, other, highs, moved, sums)
-        if lows[other] > 0:
-            empty(problem, one, highs, moved, sums)
-    starts, items = problem.implies
-    for at in range(starts[i], starts[i + 1]):
-        if lows[items[at]] == 0:
-            lows[items[at]] = 1
-            note(problem, items[at], moved, sums)
+def note(data, i, moved, sums):
+    """A variable has moved: look at what it excludes and implies, and at the sums that read it."""
+    put(moved, i)
+    for at in range(first_of(data, USING, i), end_of(data, USING, i)):
+        put(sums, data[at])
 
 
 @compiled
-def empty(problem, i, highs, moved, sums):
+def empty(data, i, highs, moved, sums):
     """A variable is 0."""
     if highs[i] != 0:
         highs[i] = 0
-        note(problem, i, moved, sums)
+        note(data, i, moved, sums)
 
 
 @compiled
-def note(problem, i, moved, sums):
-    """A variable has moved: look at what it excludes and implies, and at the sums that read it."""
-    put(moved, i)
-    starts, items = problem.using
-    for at in range(starts[i], starts[i + 1]):
-        put(sums, items[at])
+def relate(data, i, lows, highs, moved, sums):
+    """Draw what exclusions and implications say of a variable that has moved."""
+    if highs[i] == 0:
+        for at in range(first_of(data, IMPLIED, i), end_of(data, IMPLIED, i)):
+            empty(data, data[at], highs, moved, sums)
+        return
+    if lows[i] == 0:
+        return
+    for at in range(first_of(data, EXCLUDES, i), end_of(data, EXCLUDES, i)):
+        empty(data, data[at], highs, moved, sums)
+    for at in range(first_of(data, NOGOODS, i), end_of(data, NOGOODS, i), 2):
+        if lows[data[at]] > 0:
+            empty(data, data[at + 1], highs, moved, sums)
+        if lows[data[at + 1]] > 0:
+            empty(data, data[at], highs, moved, sums)
+    for at in range(first_of(data, IMPLIES, i), end_of(data, IMPLIES, i)):
+        if lows[data[at]] == 0:
+            lows[data[at]] = 1
+            note(data, data[at], moved, sums)
 
 
 @compiled
-def propagate(problem, lows, highs, moved, sums):
+def propagate(data, lows, highs, moved, sums):
     """Draw all consequences of variables that have moved and of sums; False where the case cannot be."""
     while True:
         i = take(moved)
         while i >= 0:
             if lows[i] > highs[i]:
                 return False
-            exclude(problem, i, lows, highs, moved, sums)
+            relate(data, i, lows, highs, moved, sums)
             i = take(moved)
         number = take(sums)
         if number < 0:
             return True
-        before = moved.ends[1]
-        if not tighten(problem, number, lows, highs, moved):
+        at = moved[1]
+        if not tighten(data, number, lows, highs, moved):
             return False
-        at = before
-        while at != moved.ends[1]:
-            note(problem, moved.ring[at], moved, sums)
-            at = (at + 1) % len(moved.ring)
+        while at != moved[1]:
+            note(data, moved[2 + at], moved, sums)
+            at = (at + 1) % (len(moved) // 2)
 
 
 @compiled
-def close(problem, lows, highs):
+def close(data, lows, highs):
     """Draw all consequences of a case; False where it cannot be."""
-    moved, sums = agenda(len(lows)), agenda(len(problem.low))
-    for i in range(len(lows)):
+    moved, sums = agenda(data[_SIZE]), agenda(data[_SUMS])
+    for i in range(data[_SIZE]):
         put(moved, i)
-    for number in range(len(problem.low)):
+    for number in range(data[_SUMS]):
         put(sums, number)
-    return propagate(problem, lows, highs, moved, sums)
+    return propagate(data, lows, highs, moved, sums)
 
 
 @compiled
-def set_bounds(problem, i, low, high, lows, highs):
+def set_bounds(data, i, low, high, lows, highs):
     """Bound a variable of a closed case and draw the consequences; False where it cannot be."""
-    moved, sums = agenda(len(lows)), agenda(len(problem.low))
+    moved, sums = agenda(data[_SIZE]), agenda(data[_SUMS])
     lows[i], highs[i] = low, high
-    note(problem, i, moved, sums)
-    return propagate(problem, lows, highs, moved, sums)
+    note(data, i, moved, sums)
+    return propagate(data, lows, highs, moved, sums)
 
 
 @compiled
-def choose(problem, lows, highs):
+def choose(data, lows, highs):
     """A variable of the first sum that is not certain to be in its range; -1 where all are."""
-    uses = np.zeros(len(lows), np.int64)
-    for number in range(len(problem.low)):
-        if is_certain(problem, number, lows, highs):
+    for number in range(data[_SUMS]):
+        spans = spans_of(data, number)
+        if is_certain(data, number, lows, highs, spans):
             continue
-        best = most_used(problem, number, lows, highs, uses)
+        best = most_used(data, number, lows, highs, spans)
         if best >= 0:
             return best
     return -1
 
 
 @compiled
-def is_certain(problem, number, lows, highs):
-    """Whether a sum is in its range whatever its variables are.
+def is_certain(data, number, lows, highs, spans):
+    """Whether a sum is in its range whatever its variables are; fills what its parts can be.
 
-    So is a definition whose own variable is open: that variable can be what the others say.
+    So is a definition whose own variable can be all that the others add up to: it is then what they say.
     """
-    begin, end = problem.parts[number], problem.parts[number + 1]
-    least = most = small = large = 0
-    for part in range(begin, end):
-        low, high = form_ends(problem, part, lows, highs)
-        small, large = part_ends(problem, part, low, high)
-        least += small
-        most += large
-    if least >= problem.low[number] and most <= problem.high[number]:
+    least, most = sum_ends(data, number, lows, highs, spans)
+    floor, ceiling = data[data[LEAST] + number], data[data[MOST] + number]
+    if least >= floor and most <= ceiling:
         return True
-    alone = end > begin and problem.variables.starts[end] - problem.variables.starts[end - 1] == 1
-    return problem.low[number] == problem.high[number] and alone and small != large
+    own = data[data[PARTS] + number + 1] - 1
+    alone = end_of(data, VARIABLES, own) - first_of(data, VARIABLES, own) == 1
+    if floor != ceiling or not alone:
+        return False
+    least, most = least - spans[-2], most - spans[-1]
+    return floor - spans[-1] <= least and most <= ceiling - spans[-2]
 
 
 @compiled
-def most_used(problem, number, lows, highs, uses):
-    """The open variable of most of a sum's open parts, or -1; `uses` is 0 before and after."""
-    begin, end = problem.parts[number], problem.parts[number + 1]
-    starts, items = problem.variables
+def most_used(data, number, lows, highs, spans):
+    """The open variable of most of a sum's open parts, or -1."""
+    uses = np.zeros(data[_SIZE], np.int64)
+    begin, end = data[data[PARTS] + number], data[data[PARTS] + number + 1]
     for part in range(begin, end):
-        low, high = form_ends(problem, part, lows, highs)
-        small, large = part_ends(problem, part, low, high)
-        if small == large:
+        if spans[4 * (part - begin) + 2] == spans[4 * (part - begin) + 3]:
             continue
-        for at in range(starts[part], starts[part + 1]):
-            uses[items[at]] += lows[items[at]] != highs[items[at]]
+        for at in range(first_of(data, VARIABLES, part), end_of(data, VARIABLES, part)):
+            uses[data[at]] += lows[data[at]] != highs[data[at]]
     best = -1
-    for at in range(starts[begin], starts[end]):
-        i = items[at]
+    for at in range(first_of(data, VARIABLES, begin), end_of(data, VARIABLES, end - 1)):
+        i = data[at]
         if uses[i] > 0 and (best < 0 or uses[i] > uses[best]):
             best = i
-    for at in range(starts[begin], starts[end]):
-        uses[items[at]] = 0
     return best
 
 
 @compiled
-def search(problem, lows, highs, limit):
+def search(data, lows, highs, limit):
     """Whether a closed case can be, split until every sum is certain: FEASIBLE, REFUTED or GIVEN_UP."""
-    size, depth = len(lows), 1
-    stack = np.empty((16, 2, size), np.int64)
-    stack[0, 0], stack[0, 1] = lows, highs
-    cases = 0
+    depth, cases = 1, 0
+    low_stack, high_stack = room(16, lows), room(16, highs)
+    low_stack[0], high_stack[0] = lows, highs
     while depth > 0:
         cases += 1
         if cases > limit:
             return GIVEN_UP
         depth -= 1
-        low, high = stack[depth, 0].copy(), stack[depth, 1].copy()
-        chosen = choose(problem, low, high)
+        low, high = low_stack[depth].copy(), high_stack[depth].copy()
+        chosen = choose(data, low, high)
         if chosen < 0:
             return FEASIBLE
-        if depth + 2 > len(stack):
-            larger = np.empty((2 * len(stack), 2, size), np.int64)
-            larger[:depth] = stack[:depth]
-            stack = larger
+        if depth + 2 > len(low_stack):
+            low_stack, high_stack = twice(low_stack), twice(high_stack)
         middle = (low[chosen] + high[chosen]) // 2
-        spans = ((low[chosen], middle), (middle + 1, high[chosen]))
-        for first, last in spans:
-            stack[depth, 0], stack[depth, 1] = low, high
-            depth += set_bounds(problem, chosen, first, last, stack[depth, 0], stack[depth, 1])
+        for half in range(2):
+            low_stack[depth], high_stack[depth] = low, high
+            first = middle + 1 if half else low[chosen]
+            last = high[chosen] if half else middle
+            if set_bounds(data, chosen, first, last, low_stack[depth], high_stack[depth]):
+                depth += 1
     return REFUTED
+
+
+@compiled
+def room(rows, like):
+    """Room for so many arrays of one length."""
+    return np.zeros((rows, len(like)), np.int64)
+
+
+@compiled
+def twice(stack):
+    """A stack's content, with room for as much again."""
+    larger = np.zeros((2 * len(stack), stack.shape[1]), np.int64)
+    larger[: len(stack)] = stack
+    return larger

@@ -11,11 +11,12 @@ from itertools import combinations
 import numpy as np
 
 from qgpu.backends.prover.cone import Cone
-from qgpu.backends.prover.facts import Cause, Facts, Literals, Term, bit_set, members
+from qgpu.backends.prover.facts import Cause, Facts, Literals, Term, bit_set, common, members
 from qgpu.backends.prover.literals import necessary
 from qgpu.backends.prover.projection import Fail
 from qgpu.backends.prover.search import CASES, Search, at_most
 from qgpu.backends.prover.stream import Stream, low_bit
+from qgpu.backends.prover.substitution import highest_form
 
 EXACT = {"float32": 2.0**24, "bfloat16": 2.0**8}
 """Integers up to this are exact in a dtype."""
@@ -129,7 +130,8 @@ def _own(stream: Stream, channel: int, variable: int, erasing: list[Cause]) -> t
     if not table.any():
         return [], shift
     literals = stream.facts.closed(1 << variable, 0)
-    return [Cause(Term((variable,), (1,), 0, table), literals, (-1, channel))], shift
+    term, cases = Term((variable,), (1,), 0, table), stream.facts.raising[variable]
+    return [Cause(term, literals, (-1, channel), cases)], shift
 
 
 def _bounds(causes: list[Cause], unit: float, facts: Facts) -> tuple[float, float]:
@@ -188,7 +190,7 @@ def _one_integer(a: Term, b: Term) -> bool:
 def _never_together(a: Cause, b: Cause) -> bool:
     if _one_integer(a.term, b.term):
         return not ((a.term.table != 0) & (b.term.table != 0)).any()
-    return a.literals.apart(b.literals)
+    return a.apart(b)
 
 
 def _largest(causes: list[Cause], facts: Facts, guess: int = 1) -> float:
@@ -196,10 +198,20 @@ def _largest(causes: list[Cause], facts: Facts, guess: int = 1) -> float:
     top = Cone(terms, facts).maximum()
     if top <= guess or (len(terms) == 1 and len(terms[0].variables) == 1):
         return top
+    if len(terms) == 1:
+        top = min(top, _of_form(terms[0], facts))
+        if top <= guess:
+            return top
     some = len(causes) == 1 or any(c.source[0] == -1 for c in causes)
     some = some or any(_apart(a, b) for a, b in combinations(causes, 2))
     cases = CASES_OF_ONE if len(causes) == 1 else CASES
     return float(guess) if some and at_most(facts, terms, guess, cases) else top
+
+
+def _of_form(term: Term, facts: Facts) -> float:
+    """The largest value of a term, by a bound of its form."""
+    last = highest_form(facts, term.variables, term.weights) - term.first
+    return float(term.table[: max(0, int(last)) + 1].max())
 
 
 def _check_exact(found: _Sum, old: Stream, channel: int, dtype: str, name: str, fail: Fail) -> None:
@@ -221,14 +233,11 @@ def _variable(facts: Facts, found: _Sum, made: list[_Made]) -> int:
         terms.append(Term((), (), 0, np.array([np.rint(found.base / found.unit)])))
     if not found.raising:
         return facts.new(found.count, Literals(), terms)
-    literals = [c.literals for c in found.raising]
-    common = Literals(
-        reduce(int.__and__, (x.needs for x in literals)), reduce(int.__and__, (x.lacks for x in literals))
-    )
-    variable = facts.new(found.count, common, terms, literals)
+    literals = [case for cause in found.raising for case in cause.split()]
+    variable = facts.new(found.count, common(literals), terms, literals)
     new = _Made(variable, found.raising, not any((t.table < 0).any() for t in terms))
     _relate(facts, new, made)
-    _lift(facts, variable, literals)
+    lift(facts, variable, literals)
     made.append(new)
     return variable
 
@@ -281,7 +290,7 @@ def _opposite(a: Term, b: Term) -> bool:
 def _apart(a: Cause, b: Cause) -> bool:
     if _one_integer(a.term, b.term):
         return not ((a.term.table > 0) & (b.term.table > 0)).any()
-    return a.literals.apart(b.literals) or _opposite(a.term, b.term)
+    return a.apart(b) or _opposite(a.term, b.term)
 
 
 def _implies(one: _Made, other: _Made) -> bool:
@@ -315,10 +324,14 @@ def _imply(facts: Facts, one: int, other: int) -> None:
     facts.exclude(one, facts.excludes[other])
 
 
-def _lift(facts: Facts, variable: int, raising: list[Literals]) -> None:
+def lift(facts: Facts, variable: int, raising: list[Literals]) -> None:
     """Carry over what is known of triples."""
     needed = reduce(int.__or__, (x.needs for x in raising))
-    for part in members(needed & bit_set(facts.nogoods)):
-        for rest in list(facts.nogoods[part]):
-            if variable not in rest and facts.lifts(raising, part, rest):
-                facts.forbid((variable, *rest))
+    found: dict[int, int] = defaultdict(int)
+    for part in members(needed):
+        for other in members(facts.partners.get(part, 0)):
+            found[other] |= facts.never_with(raising, part, other)
+    for other, thirds in found.items():
+        for third in members(thirds):
+            if variable not in (other, third) and other < third:
+                facts.forbid((variable, other, third))
