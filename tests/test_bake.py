@@ -25,6 +25,7 @@ from qgpu.backends.machine.host import Dim3, LaunchError, build_launch
 from qgpu.backends.machine.program import Kernel
 from qgpu.backends.machine.tokens import vocabulary
 from qgpu.backends.prover.equivalence.check import check
+from qgpu.backends.prover.prove import prove
 from qgpu.backends.reference.run import run_launch
 from qgpu.backends.transformer import emit_baked
 from qgpu.backends.transformer.bake import build_baked
@@ -138,6 +139,12 @@ def test_what_the_kernel_never_uses_is_gone(folders: Callable[[str], tuple[Path,
 
 def test_the_tensors_are_the_circuit(folders: Callable[[str], tuple[Path, Layout]]) -> None:
     assert check(*folders("dot")) == []
+
+
+def test_it_is_proved_without_conditions_on_programs(folders: Callable[[str], tuple[Path, Layout]]) -> None:
+    certificate = prove(folders("dot")[0])
+    assert [str(failure) for failure in certificate.failures] == []
+    assert certificate.proved and certificate.conditions == []
 
 
 def test_rows_for_a_shape_are_for_that_shape_alone() -> None:

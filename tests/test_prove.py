@@ -218,9 +218,10 @@ def test_tokens_relate_their_channels() -> None:
     assert stream.unit.tolist() == [1, 1, 2]
 
 
-def test_a_checkpoint_is_proved(checkpoint: Checkpoint) -> None:
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_checkpoint_is_proved(checkpoint: Checkpoint, dtype: str) -> None:
     layout = lay_out(build_processor(SMALL), SMALL.model)
-    certificate = prove(checkpoint(SMALL, "float32"), program_conditions(SMALL, layout))
+    certificate = prove(checkpoint(SMALL, dtype), program_conditions(SMALL, layout))
     assert [str(failure) for failure in certificate.failures] == []
     assert certificate.proved
     assert certificate.layers[-1]["code_margin"] >= 1

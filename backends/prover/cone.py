@@ -211,26 +211,29 @@ class Cone:
     def _with_variable(self, case: _Case, place: int, low: int, high: int) -> _Case | None:
         made = case.copy()
         made.low[place], made.high[place] = low, high
-        return made if self._propagate(made) else None
+        return made if self._propagate(made, case) else None
 
     def _with_term(self, case: _Case, term: int, first: int, last: int) -> _Case | None:
         made = case.copy()
         made.spans[term] = first, last
-        return made if self._propagate(made) else None
+        return made if self._propagate(made, case) else None
 
-    def _propagate(self, case: _Case) -> bool:
-        """Tighten a case's bounds until nothing changes; False where it cannot be."""
+    def _propagate(self, case: _Case, before: _Case) -> bool:
+        """Tighten a case's bounds, of which those before were tight; False where it cannot be."""
+        low, high = before.low, before.high
         while True:
-            before = case.low.copy(), case.high.copy()
             for term, (first, last) in case.spans.items():
                 if not self._tighten(case, term, first, last):
                     return False
-            for place, (low, high) in enumerate(zip(case.low, case.high, strict=True)):
-                if low > high:
-                    return False
-                self._relate(case, place, low, high)
-            if before == (case.low, case.high):
+            now = zip(case.low, low, case.high, high, strict=True)
+            moved = [place for place, (a, b, c, d) in enumerate(now) if a != b or c != d]
+            if not moved:
                 return True
+            low, high = case.low.copy(), case.high.copy()
+            for place in moved:
+                if low[place] > high[place]:
+                    return False
+                self._relate(case, place, low[place], high[place])
 
     def _relate(self, case: _Case, place: int, low: int, high: int) -> None:
         if low > 0:

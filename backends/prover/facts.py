@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import permutations
 
 import numpy as np
@@ -30,6 +30,17 @@ class Term:
     weights: tuple[int, ...]
     first: int
     table: np.ndarray
+
+    @cached_property
+    def positive_from(self) -> int:
+        """From which v on it is above 0."""
+        stops = np.flatnonzero(self.table <= 0)
+        return self.first + (int(stops[-1]) + 1 if len(stops) else 0)
+
+    @cached_property
+    def lowers(self) -> bool:
+        """Whether it is ever below 0."""
+        return bool((self.table < 0).any())
 
 
 @dataclass(frozen=True)

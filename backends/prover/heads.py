@@ -158,7 +158,7 @@ def run_heads(layer: Layer, conditions: Conditions, report: dict) -> Stream:
     result = reads.applied(conditions)
     report["heads"] = dict(layer.kinds)
     report["read_error"] = float(layer.error)
-    report["conditions"] = layer.conditions
+    report["conditions"] = list(dict.fromkeys(layer.conditions))
     return result
 
 

@@ -235,7 +235,7 @@ def _variable(facts: Facts, found: _Sum, made: list[_Made]) -> int:
         return facts.new(found.count, Literals(), terms)
     literals = [case for cause in found.raising for case in cause.split()]
     variable = facts.new(found.count, common(literals), terms, literals)
-    new = _Made(variable, found.raising, not any((t.table < 0).any() for t in terms))
+    new = _Made(variable, found.raising, not any(t.lowers for t in terms))
     _relate(facts, new, made)
     lift(facts, variable, literals)
     made.append(new)
@@ -270,7 +270,7 @@ def _relate(facts: Facts, new: _Made, made: list[_Made]) -> None:
 def _never_both(facts: Facts, one: int, other: int) -> bool:
     """Whether functions of the same integers, of which parts are subtracted, are never both above 0."""
     mine, theirs = facts.definition[one] or (), facts.definition[other] or ()
-    if not any((t.table < 0).any() for t in (*mine, *theirs)):
+    if not any(t.lowers for t in (*mine, *theirs)):
         return False
     read = {t.variables for t in mine if len(t.variables) > 1}
     if read.isdisjoint(t.variables for t in theirs):
@@ -304,7 +304,7 @@ def _suffices(a: Cause, b: Cause) -> bool:
     if _one_integer(a.term, b.term):
         return not ((a.term.table > 0) & ~(b.term.table > 0)).any()
     term, have = b.term, a.literals
-    if not (term.table >= 0).all():
+    if term.lowers:
         return False
     least = 0
     for v, w in zip(term.variables, term.weights, strict=True):
@@ -312,9 +312,7 @@ def _suffices(a: Cause, b: Cause) -> bool:
             least += w * (have.needs >> v & 1)
         elif not have.lacks >> v & 1:
             return False
-    if least < term.first:
-        return False
-    return bool((term.table[least - term.first :] > 0).all())
+    return least >= term.positive_from
 
 
 def _imply(facts: Facts, one: int, other: int) -> None:
