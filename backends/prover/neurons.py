@@ -15,7 +15,7 @@ from qgpu.backends.prover.writes import Writes
 OFF, ON = -128.0, 32.0
 """silu is exactly 0 up to OFF and the identity from ON on."""
 
-LONGEST = 1 << 14
+LONGEST = 1 << 16
 """The most values of v that are looked at one by one."""
 
 
