@@ -83,8 +83,11 @@ class _Sum:
         facts, variable = stream.facts, int(stream.at[channel])
         constant = sum(float(c.term.table[0]) for c in causes if not c.term.variables)
         moving = _merged([c for c in causes if c.term.variables], facts)
-        kept, shift = _own(stream, channel, variable, [c for c in moving if c.term.variables == (variable,)])
-        moving = [c for c in moving if c.term.variables != (variable,)] + kept
+        erasing = [c for c in moving if c.term.variables == (variable,)]
+        moving = [c for c in moving if c.term.variables != (variable,)]
+        kept, shift = _own(stream, channel, variable, erasing)
+        made, more = ([], 0.0) if erasing or not kept else _made_of(stream, channel, variable, moving)
+        moving, shift = _merged(moving + made, facts) if made else moving + kept, shift + more
         terms = [c.term for c in moving]
         steps = [float(low_bit(t.table).min()) for t in terms]
         unit = min((s for s in steps if not np.isinf(s)), default=1.0)
@@ -132,6 +135,27 @@ def _own(stream: Stream, channel: int, variable: int, erasing: list[Cause]) -> t
     literals = stream.facts.closed(1 << variable, 0)
     term, cases = Term((variable,), (1,), 0, table), stream.facts.raising[variable]
     return [Cause(term, literals, (-1, channel), cases)], shift
+
+
+def _made_of(stream: Stream, channel: int, variable: int, moving: list[Cause]) -> tuple[list[Cause], float]:
+    """What made a channel's content and a constant, where more functions of one of its integers are added.
+
+    The neurons of a function may lie in two layers: what stands between is neither here nor there.
+    """
+    facts, unit = stream.facts, float(stream.unit[channel])
+    terms = facts.definition[variable] or ()
+    forms = {(c.term.variables, c.term.weights) for c in moving}
+    if facts.count[variable] == 1 or forms.isdisjoint((t.variables, t.weights) for t in terms):
+        return [], 0.0
+    causes = []
+    for term in (
+        dataclasses.replace(t, table=unit * t.table) for t in terms if t.variables and t.table.any()
+    ):
+        on = np.flatnonzero(term.table)
+        hull = term.first + int(on[0]), term.first + int(on[-1])
+        literals = necessary(facts, term.variables, term.weights, *hull)
+        causes.append(Cause(term, literals, (-1, channel)))
+    return causes, unit * sum(float(t.table[0]) for t in terms if not t.variables)
 
 
 def _bounds(causes: list[Cause], unit: float, facts: Facts) -> tuple[float, float]:
