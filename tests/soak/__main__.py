@@ -78,7 +78,8 @@ class Tally:
         if not file.exists():
             return Tally(first)
         kept = json.loads(file.read_text(encoding="utf-8"))
-        return Tally(**{k: Counter(v) if isinstance(v, dict) else v for k, v in kept.items()})
+        counted = {name: Counter(kept[name]) for name in ("tokens", "launches", "kernels", "unfit")}
+        return Tally(kept["next"], kept["seconds"], **counted)
 
     def write(self, file: Path) -> None:
         """Keep it in a file; one that is cut off leaves the file as it was."""
