@@ -7,6 +7,8 @@ import shutil
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from qgpu.backends.prover.checkpoint import ProofError
 from qgpu.backends.prover.cone import Cone
 from qgpu.backends.prover.facts import Facts, Literals, Term, bit_set, either, members
 from qgpu.backends.prover.literals import highest, necessary
+from qgpu.backends.prover.memory import together
 from qgpu.backends.prover.program import program_conditions
 from qgpu.backends.prover.prove import prove
 from qgpu.backends.prover.roundoff import Error, sum_errors
@@ -165,6 +168,34 @@ def test_rows_of_two_heads_are_apart_by_what_each_of_them_needs() -> None:
     one = either([facts.closed(1 << a, 0), facts.closed(1 << b, 0)])
     assert one.apart(facts.closed(1 << c, 0))
     assert not one.apart(facts.closed(0, 1 << a))
+
+
+def test_rows_are_apart_by_cases() -> None:
+    """Bits of a number come from a field or from a lane, never from both: the rows 6 and 7 of a memory."""
+    facts = Facts()
+    flag = facts.new(1, Literals())
+    field = [facts.new(1, Literals(0, 1 << flag)) for _ in range(3)]
+    lane = [facts.new(1, facts.closed(1 << flag, 0)) for _ in range(3)]
+    for bit in lane:
+        facts.exclude(bit, bit_set(field))
+    places = [field[1], lane[0], field[0], field[2], lane[1], lane[2]]
+
+    def row(number: int) -> Term:
+        bits = [number >> i & 1 for i in range(3)]
+        weight = {v: 1 if bit else -1 for some in (field, lane) for v, bit in zip(some, bits, strict=True)}
+        ones = sum(bits)
+        table = (np.arange(-2 * (3 - ones), 2 * ones + 1) >= ones).astype(np.float64)
+        return Term(tuple(places), tuple(weight[v] for v in places), -2 * (3 - ones), table)
+
+    def literals(which: str, number: int) -> Literals:
+        term = row(number)
+        return necessary(facts, term.variables, term.weights, number.bit_count(), np.inf)
+
+    layer: Any = SimpleNamespace(stream=SimpleNamespace(facts=facts), literals=literals)
+    layer.is_on = lambda which, number: row(number)
+    assert together(layer, [6, 7]) is None
+    assert not literals("qkv", 6).apart(literals("qkv", 7))
+    assert together(layer, [6, 6]) == (6, 6)
 
 
 def test_exclusive_conjunctions_count_once() -> None:

@@ -85,8 +85,7 @@ class _Gather:
 
     def _row(self, row: int) -> Term:
         """1 where a row of keys or values is on."""
-        on = (self.table.values(row) > 0).astype(np.float64)
-        return Term(*self.table.form(row), int(self.table.low[row]), on)
+        return self.layer.is_on("qkv", row)
 
     def _first_token(self) -> int:
         """The variable of the only token after which several keys are on."""

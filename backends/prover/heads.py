@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qgpu.backends.prover.counter import count_tokens, counts
-from qgpu.backends.prover.facts import Literals
+from qgpu.backends.prover.facts import Literals, Term
 from qgpu.backends.prover.memory import prove_memory
 from qgpu.backends.prover.neurons import activation
 from qgpu.backends.prover.projection import Fail, project
@@ -109,6 +109,11 @@ class Layer:
         if found is None:
             found = self._literals[which, row] = self.rows[which].literals(row, BIT)
         return found
+
+    def is_on(self, which: str, row: int) -> Term:
+        """1 where a row is above 0."""
+        table = self.rows[which]
+        return table.term(row, (table.values(row) > 0).astype(np.float64))
 
     def on_values(self, which: str, row: int) -> np.ndarray:
         """What a row can be where it is on."""

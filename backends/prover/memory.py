@@ -8,9 +8,10 @@ import numpy as np
 
 from qgpu.backends.prover.arithmetic import read_column, rounded, unit_key
 from qgpu.backends.prover.counter import KEEPS, WRITES
-from qgpu.backends.prover.facts import Literals, Term, either
+from qgpu.backends.prover.facts import Literals, either
 from qgpu.backends.prover.gather import prove_gather
 from qgpu.backends.prover.reads import BIT, Reads
+from qgpu.backends.prover.search import Search
 from qgpu.backends.prover.stream import low_bit
 
 if TYPE_CHECKING:
@@ -57,9 +58,15 @@ def together(layer: Layer, rows: list[int]) -> tuple[int, int] | None:
     known = [layer.literals("qkv", row) for row in rows]
     for i, one in enumerate(known):
         for j in range(i):
-            if not one.apart(known[j]):
+            if not one.apart(known[j]) and not _never_both(layer, rows[i], rows[j]):
                 return rows[j], rows[i]
     return None
+
+
+def _never_both(layer: Layer, one: int, other: int) -> bool:
+    """Whether two rows of keys or queries are shown by cases not to be on at once."""
+    search = Search(layer.stream.facts, [([layer.is_on("qkv", row)], 1, 1) for row in (one, other)], 0)
+    return search.refuted(search.start())
 
 
 def _strength_is_sure(layer: Layer, head: Head) -> bool:
@@ -160,5 +167,4 @@ def _note_delays(
     for column, bit in places.items():
         row = head.value.start + column
         if layer.taps[row] == 1:
-            on = (table.values(row) > 0).astype(np.float64)
-            layer.stream.facts.delayed[bit] = Term(*table.form(row), int(table.low[row]), on)
+            layer.stream.facts.delayed[bit] = layer.is_on("qkv", row)
