@@ -29,6 +29,7 @@ from qgpu.runtime.arguments import (
     launch_argument,
     parameter_text,
 )
+from qgpu.runtime.checkpoints import machine_difference
 from qgpu.runtime.engine import Engine, EngineError
 from qgpu.runtime.engines import BACKENDS, make_engine
 from qgpu.runtime.launch import MAX_TOKENS, Outcome, run
@@ -74,7 +75,7 @@ class FaultError(RuntimeError):
 def compile(
     source: str | os.PathLike[str],
     kernel: str | None = None,
-    machine: str | MachineDescription = "default",
+    machine: str | MachineDescription | None = None,
     backend: str = "engine",
     language: str = "cu",
     **engine_options: Any,
@@ -84,21 +85,26 @@ def compile(
     Args:
         source: a path (with one of the toolchain's suffixes or `.qbin`), or the text of a source.
         kernel: its plain or full name; None if there is one alone.
-        machine: what to compile for: a built-in name, a description's file, or a description.
+        machine: what to compile for: a built-in name, a description's file, or a description; `default` if
+            None. A `.qbin` is compiled already: another machine than its own is an error.
         backend: `engine`, `weights`, `reference`, `verify` (the model checks the reference's tokens in
             chunks), or `vector`, which runs all lanes at once, without tokens.
         language: of a text: `cu`, `ptx`, `ll` or `ir`.
         engine_options: `model`, `dtype`, `device`, as in `make_engine`; `chunk` for `verify`.
 
     Raises:
-        DiagnosticError: the source is at fault; `diagnostics` says where.
+        DiagnosticError: the source is at fault, `diagnostics` says where; or a `.qbin` is not for `machine`.
         DescriptionError: there is no such machine.
         EngineError: there is no such back end.
     """
     _check_backend(backend)
-    described = machine if isinstance(machine, MachineDescription) else load_description(machine)
+    described = machine if isinstance(machine, MachineDescription) else load_description(machine or "default")
     if _is_path(source):
         program, chosen = open_kernel(source, described, kernel)
+        difference = None if machine is None else machine_difference(program.machine, described)
+        if difference is not None:
+            names = f"machine '{program.machine.name}', not for '{described.name}'"
+            raise failure(f"compiled for {names}: {difference}", file=os.fspath(source))
         return CompiledKernel(program, chosen, backend, engine_options, partial(open_ir, source, kernel))
     text = SourceText(str(source), f"<{language}>", language)
     program, chosen = compile_kernel(text, described, kernel)

@@ -10,6 +10,7 @@ from qgpu.backends.machine.description import SMALL
 from qgpu.backends.machine.qbin import save_program
 from qgpu.runtime import CompiledKernel, FaultError, compile
 from qgpu.runtime.arguments import ArgumentError
+from qgpu.toolchain.diagnostics import DiagnosticError
 
 
 @pytest.fixture
@@ -17,6 +18,12 @@ def vecadd(tmp_path: Path) -> CompiledKernel:
     path = tmp_path / "k.qbin"
     save_program(machine_kernels.program(machine_kernels.vecadd(), machine_kernels.triangle()), path)
     return compile(path, "vecadd", SMALL, backend="reference")
+
+
+def test_a_program_is_for_its_own_machine(vecadd: CompiledKernel, tmp_path: Path) -> None:
+    assert compile(tmp_path / "k.qbin", "vecadd", backend="reference").program.machine == SMALL
+    with pytest.raises(DiagnosticError, match="compiled for machine 'small', not for 'seed'"):
+        compile(tmp_path / "k.qbin", "vecadd", "seed")
 
 
 def test_arrays_are_written_in_place(vecadd: CompiledKernel) -> None:
