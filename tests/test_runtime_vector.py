@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import machine_kernels
 from launches import HERE
+from qgpu.backends.machine.qbin import save_program
 from qgpu.runtime import compile
 from qgpu.runtime.api import FaultError
 from qgpu.runtime.cli import main
@@ -69,7 +71,7 @@ def test_options_about_tokens_and_models_are_refused(backend: str) -> None:
 
 def test_machine_code_has_no_ir(tmp_path: Path) -> None:
     file = tmp_path / "a.qbin"
-    file.write_bytes(b"QBIN")
+    save_program(machine_kernels.program(machine_kernels.vecadd()), file)
     result = qgpu("run", str(file), "--grid", "1", "--block", "1", "--backend", "ir")
     assert result.exit_code == 1 and "of which there is no IR" in result.stderr
 
