@@ -66,6 +66,9 @@ def _values(
     if ups.low[row] != ups.high[row]:
         fail(names["up"], row, "up is not constant")
         return None
+    if ups.base[row] == 0:
+        fail(names["up"], row, "up is 0: the neuron does nothing")
+        return None
     if gates.high[row] - gates.low[row] >= LONGEST:
         fail(names["gate"], row, f"the gate has {gates.high[row] - gates.low[row] + 1} values")
         return None
