@@ -38,6 +38,7 @@ from qgpu.runtime.programs import (
     SourceText,
     compile_kernel,
     compile_kernel_to_ir,
+    compiled_for,
     open_ir,
     open_kernel,
 )
@@ -103,8 +104,7 @@ def compile(
         program, chosen = open_kernel(source, described, kernel)
         difference = None if machine is None else machine_difference(program.machine, described)
         if difference is not None:
-            names = f"machine '{program.machine.name}', not for '{described.name}'"
-            raise failure(f"compiled for {names}: {difference}", file=os.fspath(source))
+            raise failure(compiled_for(program, described, difference), file=os.fspath(source))
         return CompiledKernel(program, chosen, backend, engine_options, partial(open_ir, source, kernel))
     text = SourceText(str(source), f"<{language}>", language)
     program, chosen = compile_kernel(text, described, kernel)

@@ -62,6 +62,11 @@ def open_kernel(
     return compile_kernel(found, machine or DEFAULT, kernel, options)
 
 
+def compiled_for(program: Program, machine: MachineDescription, difference: str) -> str:
+    """That a program is compiled for another machine than one, from which its own differs as said."""
+    return f"compiled for machine '{program.machine.name}', not for '{machine.name}': {difference}"
+
+
 def compile_kernel(
     source: SourceText, machine: MachineDescription, kernel: str | None, options: CompileOptions | None = None
 ) -> tuple[Program, Kernel]:

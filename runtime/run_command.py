@@ -18,7 +18,7 @@ from qgpu.runtime.engine import PREFILL_CHUNK
 from qgpu.runtime.engines import BACKENDS, ENGINES, FAST_ENGINE
 from qgpu.runtime.hints import recompile_hints
 from qgpu.runtime.launch import MAX_TOKENS
-from qgpu.runtime.programs import open_ir, open_kernel
+from qgpu.runtime.programs import compiled_for, open_ir, open_kernel
 from qgpu.runtime.refusing import refusing
 from qgpu.runtime.run_launch import EngineChoice, print_outcome, run_ir_launch, run_launch
 from qgpu.runtime.structures import Structure, parse_given, spread
@@ -209,6 +209,5 @@ def _program(
     if machine is None:
         hint = "give the source instead of the program: it is compiled for the checkpoint's machine"
         raise failure(f"'{model}' is the checkpoint of another machine: {difference}", hint)
-    names = f"machine '{program.machine.name}', not for '{described.name}'"
     hints = recompile_hints(program, file, machine)
-    raise failure(f"compiled for {names}: {difference}", *hints, file=file)
+    raise failure(compiled_for(program, described, difference), *hints, file=file)

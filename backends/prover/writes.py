@@ -113,12 +113,16 @@ def _merged(causes: list[Cause], facts: Facts) -> list[Cause]:
         for cause in found:
             at = cause.term.first - first
             table[at : at + len(cause.term.table)] += cause.term.table
-        on = np.flatnonzero(table)
-        if len(on):
-            hull = first + int(on[0]), first + int(on[-1])
-            literals = necessary(facts, variables, weights, *hull)
-            merged.append(Cause(Term(variables, weights, first, table), literals, found[0].source))
+        if table.any():
+            merged.append(_cause(facts, Term(variables, weights, first, table), found[0].source))
     return merged
+
+
+def _cause(facts: Facts, term: Term, source: tuple[int, ...]) -> Cause:
+    """A term that is not always 0, with what has to be where it is not."""
+    on = term.first + np.flatnonzero(term.table)
+    literals = necessary(facts, term.variables, term.weights, int(on[0]), int(on[-1]))
+    return Cause(term, literals, source)
 
 
 def _own(stream: Stream, channel: int, variable: int, erasing: list[Cause]) -> tuple[list[Cause], float]:
@@ -147,14 +151,8 @@ def _made_of(stream: Stream, channel: int, variable: int, moving: list[Cause]) -
     forms = {(c.term.variables, c.term.weights) for c in moving}
     if facts.count[variable] == 1 or forms.isdisjoint((t.variables, t.weights) for t in terms):
         return [], 0.0
-    causes = []
-    for term in (
-        dataclasses.replace(t, table=unit * t.table) for t in terms if t.variables and t.table.any()
-    ):
-        on = np.flatnonzero(term.table)
-        hull = term.first + int(on[0]), term.first + int(on[-1])
-        literals = necessary(facts, term.variables, term.weights, *hull)
-        causes.append(Cause(term, literals, (-1, channel)))
+    added = [dataclasses.replace(t, table=unit * t.table) for t in terms if t.variables and t.table.any()]
+    causes = [_cause(facts, term, (-1, channel)) for term in added]
     return causes, unit * sum(float(t.table[0]) for t in terms if not t.variables)
 
 
