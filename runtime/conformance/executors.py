@@ -60,9 +60,9 @@ EXECUTORS = {
     for executor in (
         Executor("ir", "ir", None, 0),
         Executor("vector", "vector", BUILTIN["large"], _COUNTING_LIMIT),
-        Executor("reference", "reference", BUILTIN["large"], 1_000),
-        Executor("engine", "engine", BUILTIN["default"], 5_000),
-        Executor("engine-seed", "engine", BUILTIN["seed"], 5_000, ("examples",)),
+        Executor("reference", "reference", BUILTIN["large"], 100_000),
+        Executor("engine", "engine", BUILTIN["default"], _COUNTING_LIMIT),
+        Executor("engine-seed", "engine", BUILTIN["seed"], _COUNTING_LIMIT, ("examples", "kernels")),
         Executor("verify", "verify", BUILTIN["default"], 24, ("examples",)),
         Executor("weights", "weights", BUILTIN["default"], 16, ("examples",)),
     )
@@ -214,7 +214,8 @@ def _verifier(machine: str) -> Verifier:
 
 
 def _by_engine(backend: str) -> Callable[[Launch, MachineDescription], Outcome]:
-    return lambda launch, machine: run(launch, _engine(backend, machine.name), limit=_COUNTING_LIMIT)
+    checked = backend != "reference"
+    return lambda launch, machine: run(launch, _engine(backend, machine.name), checked, _COUNTING_LIMIT)
 
 
 def _by_verifier(launch: Launch, machine: MachineDescription) -> Outcome:
