@@ -268,6 +268,9 @@ def test_layers_are_proved(checkpoint: Checkpoint, dtype: str) -> None:
     assert all(report["gate_partial"] < 2**24 for report in certificate.layers)
 
 
+EMPTY = 437
+"""A channel that the first layers do not write."""
+
 FAULTS: dict[str, tuple[str, Callable[[np.ndarray], None]]] = {
     "an up that reads data": ("0.mlp.up_proj.weight", lambda t: _put(t, (0, 40), 1.0)),
     "a norm of another size": ("0.input_layernorm.weight", lambda t: _put(t, (40,), 40000.0)),
@@ -276,8 +279,18 @@ FAULTS: dict[str, tuple[str, Callable[[np.ndarray], None]]] = {
     "a write strength between": ("0.linear_attn.in_proj_b.weight", lambda t: _put(t, (3, 0), 5.0)),
     "a read of another size": ("0.linear_attn.out_proj.weight", lambda t: _scale(t, -1, 1.01)),
     "a gate between": ("1.mlp.gate_proj.weight", lambda t: _scale(t, 0, 0.75)),
+    "a strength that is never on": ("0.linear_attn.in_proj_b.weight", lambda t: _scale(t, 2, -1.0)),
+    "a gate that is always on": ("3.linear_attn.in_proj_z.weight", lambda t: _put(t, (0, 0), 32.0)),
+    "a channel that nothing writes": ("1.mlp.gate_proj.weight", lambda t: _move(t, 0, EMPTY)),
     "two keys alike": ("2.linear_attn.in_proj_qkv.weight", lambda t: _copy(t, ROM_KEY, ROM_KEY + 1)),
 }
+
+REASONS = {
+    "a strength that is never on": "is never on",
+    "a gate that is always on": "is always on",
+    "a channel that nothing writes": f"reads channel {EMPTY}, which holds nothing",
+}
+"""What is said of some faults."""
 
 ROM_KEY = SMALL.model.heads * SMALL.model.key_dim + 3 * SMALL.model.key_dim
 """The first key of program memory, which is the last head of its layer."""
@@ -286,6 +299,11 @@ ROM_KEY = SMALL.model.heads * SMALL.model.key_dim + 3 * SMALL.model.key_dim
 def _scale(tensor: np.ndarray, which: int, factor: float) -> None:
     row, column = np.argwhere(tensor[:, 2:])[which]
     tensor[row, column + 2] *= factor
+
+
+def _move(tensor: np.ndarray, which: int, target: int) -> None:
+    row, column = np.argwhere(tensor[:, 2:])[which]
+    tensor[row, [column + 2, target]] = tensor[row, [target, column + 2]]
 
 
 def _copy(tensor: np.ndarray, source: int, target: int) -> None:
@@ -307,7 +325,8 @@ def test_a_planted_fault_is_named(checkpoint: Checkpoint, tmp_path: Path, fault:
     failures = prove(tmp_path, layers=int(part[0]) + 1).failures
     assert failures
     layer = f"{PREFIX}.{part[0]}."
-    assert any(failure.tensor.startswith(layer) for failure in failures)
+    named = [str(failure) for failure in failures if failure.tensor.startswith(layer)]
+    assert any(REASONS.get(fault, "") in failure for failure in named), named
 
 
 def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:

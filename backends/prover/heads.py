@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qgpu.backends.prover.counter import count_tokens, counts
+from qgpu.backends.prover.deciding import check_rows
 from qgpu.backends.prover.facts import Literals, Term
 from qgpu.backends.prover.memory import prove_memory
 from qgpu.backends.prover.neurons import activation
@@ -150,6 +151,7 @@ def run_heads(layer: Layer, conditions: Conditions, report: dict) -> Stream:
     out = layer.tensors["out_proj"]
     for index in np.flatnonzero(layer.tensors["A_log"] > NO_DECAY):
         layer.fail(f"{layer.prefix}.A_log", int(index), "exp(A_log) is not exactly 0: the state fades")
+    check_rows(layer)
     reads = Reads(layer)
     for head in layer.heads():
         columns = np.flatnonzero((out[:, head.gate] != 0).any(axis=0))

@@ -103,6 +103,7 @@ def _add_group(
     for channel, table in zip(used.tolist(), tables, strict=True):
         on = np.flatnonzero(table)
         if not len(on):
+            writes.idle.add(channel)
             continue
         hull = first + int(on[0]), first + int(on[-1])
         if hull not in known:

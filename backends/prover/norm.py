@@ -8,10 +8,7 @@ import math
 import numpy as np
 
 from qgpu.backends.prover.projection import Fail
-from qgpu.backends.prover.stream import Stream, low_bit
-
-LARGE = 2.0**16
-"""Channels from this size on are the constants that dominate the mean square."""
+from qgpu.backends.prover.stream import LARGE, Stream, low_bit
 
 PREFIX = 2.0**-9
 """Half a unit in the last of bfloat16's 8 bits, at least: what a product may be off and still round back."""

@@ -90,6 +90,8 @@ def largest_partial(weight: np.ndarray, low: np.ndarray, high: np.ndarray) -> np
 
 def project(stream: Stream, weight: np.ndarray, name: str, fail: Fail) -> Rows:
     """The rows of a projection [rows, hidden] of a stream that the norm has scaled."""
+    for row, channel in np.argwhere((weight != 0) & ~stream.held):
+        fail(name, int(row), f"reads channel {channel}, which holds nothing")
     base = weight @ stream.low
     scaled = weight * np.where(stream.count > 0, stream.unit, 0.0)
     step = low_bit(scaled).min(axis=1)

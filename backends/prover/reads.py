@@ -137,6 +137,7 @@ class Reads:
         writes, errors = Writes(old), _Errors()
         for number, one in enumerate(self.pending):
             if one.bit in never:
+                writes.idle.add(one.channel)
                 continue
             nominal = float(np.round(one.ways.mean() * NOMINAL) / NOMINAL)
             cause = self._gated(one, nominal, number)

@@ -9,6 +9,9 @@ import numpy as np
 
 from qgpu.backends.prover.facts import Facts, Literals, bit_set
 
+LARGE = 2.0**16
+"""Channels from this size on are the constants that dominate the mean square."""
+
 
 def low_bit(values: np.ndarray) -> np.ndarray:
     """The largest power of two of which each number is a multiple; infinity for 0."""
@@ -30,6 +33,7 @@ class Stream:
         at: int64 [hidden].
         low, unit: float64 [hidden], exact. unit is a power of two.
         count: int64 [hidden]; 0 where the channel is constant.
+        held: bool [hidden], whether anything was written into the channel since it was last emptied.
     """
 
     facts: Facts
@@ -37,6 +41,7 @@ class Stream:
     low: np.ndarray
     unit: np.ndarray
     count: np.ndarray
+    held: np.ndarray
 
     def copy(self) -> Stream:
         """The same stream, with facts of its own of the variables that it holds."""
@@ -46,7 +51,7 @@ class Stream:
 
     def same(self, other: Stream) -> bool:
         """Whether no more and no less is known of the channels than of another's."""
-        names = ("at", "low", "unit", "count")
+        names = ("at", "low", "unit", "count", "held")
         alike = (np.array_equal(getattr(self, n), getattr(other, n)) for n in names)
         return all(alike) and self.facts.same(other.facts)
 
@@ -86,4 +91,5 @@ def embedded(table: np.ndarray) -> Stream:
             facts.implies[other] |= 1 << channel
             facts.implied[channel] |= 1 << other
         facts.tokens[channel] = np.flatnonzero(on[:, channel])
-    return Stream(facts, np.arange(table.shape[1]), low, unit, count)
+    held = (count > 0) | (np.abs(low) >= LARGE)
+    return Stream(facts, np.arange(table.shape[1]), low, unit, count, held)

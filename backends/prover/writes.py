@@ -34,10 +34,15 @@ CASES_OF_PAIRS = 2000
 
 @dataclass
 class Writes:
-    """All terms of a half layer."""
+    """All terms of a half layer.
+
+    Attributes:
+        idle: channels that something is written into which is always 0.
+    """
 
     stream: Stream
     by_channel: dict[int, list[Cause]] = field(default_factory=lambda: defaultdict(list))
+    idle: set[int] = field(default_factory=set)
 
     def add(self, channel: int, cause: Cause) -> None:
         """Add a term, in the channel's own unit of 1."""
@@ -47,19 +52,20 @@ class Writes:
         """The stream with the terms added, its ranges bounded by cases."""
         old, facts = self.stream, self.stream.facts
         low, unit, count = old.low.copy(), old.unit.copy(), old.count.copy()
-        at = old.at.copy()
+        at, held = old.at.copy(), old.held.copy()
         sums: dict[int, _Sum] = {}
         for channel, causes in self.by_channel.items():
             found = _Sum.of(old, channel, causes)
             low[channel], unit[channel], count[channel] = found.low, found.unit, found.count
             _check_exact(found, old, channel, dtype, name, fail)
-            sums[channel] = found
+            sums[channel], held[channel] = found, bool(found.terms)
+        held[list(self.idle)] = True
         gone = bit_set(int(old.at[channel]) for channel in sums)
         facts.live &= ~gone
         made: list[_Made] = []
         for channel, found in sums.items():
             at[channel] = _variable(facts, found, made)
-        return dataclasses.replace(old, at=at, low=low, unit=unit, count=count)
+        return dataclasses.replace(old, at=at, low=low, unit=unit, count=count, held=held)
 
 
 @dataclass
