@@ -18,8 +18,7 @@ from qgpu.toolchain.compile import (
     build_ir,
     build_ptx,
     generate_program,
-    passes_for,
-    run_passes,
+    optimise,
 )
 from qgpu.toolchain.diagnostics import Diagnostic, DiagnosticError, Source, failure
 from qgpu.toolchain.sources import decoded
@@ -189,7 +188,7 @@ def _cover_kernel(
     for machine in machines:
         try:
             module = build_ir(source, language, chosen)
-            run_passes(module, chosen, passes_for(machine))
+            optimise(module, language, machine, chosen)
         except DiagnosticError as error:
             return _stopped(file, name, "compile", error)
         result = replace(result, compiles=True)

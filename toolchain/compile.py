@@ -65,7 +65,7 @@ def compile_source(
     with _source_lines(source):
         module = build_ir(source, language, options)
         options.kept("ir", module)
-        run_passes(module, options, passes_for(machine))
+        optimise(module, language, machine, options)
         options.kept("opt.ir", module)
         return generate_program(module, machine, source, options.max_registers)
 
@@ -120,6 +120,18 @@ def passes_for(machine: "MachineDescription") -> "list[Pass]":
     from qgpu.ir.passes import Target, default_pipeline
 
     return default_pipeline(Target(machine.lanes, machine.threads, machine.memory_words))
+
+
+def optimise(module: "Module", language: str, machine: "MachineDescription", options: CompileOptions) -> None:
+    """Run the default pipeline for a machine over a module that was made of a language, in place.
+
+    What is written as IR is for warps of any size; all else is for CUDA's.
+    """
+    from qgpu.toolchain.warps import bound_to_a_warp
+
+    if language != "ir":
+        bound_to_a_warp(module, machine)
+    run_passes(module, options, passes_for(machine))
 
 
 def run_passes(module: "Module", options: CompileOptions, passes: "Sequence[Pass]") -> None:

@@ -61,6 +61,10 @@ def _emit_cfg(job: Job) -> bytes:
 
 def _module(job: Job, steps: "list[Pass]") -> "Module":
     module = build_ir(job.source, job.language, job.options)
+    if steps and job.language != "ir":
+        from qgpu.toolchain.warps import bound_to_a_warp
+
+        bound_to_a_warp(module, machine_named(job.machine))
     if steps or job.options.observers:
         run_passes(module, job.options, steps)
     return module

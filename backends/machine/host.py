@@ -180,7 +180,15 @@ def _check_shape(machine: MachineDescription, kernel: Kernel, grid: Dim3, block:
     if kernel.max_threads and threads > kernel.max_threads:
         raise LaunchError(
             f"blocks of {threads} threads: kernel '{kernel.name}' states a bound of {kernel.max_threads}"
+            f"{_of_a_warp(machine, kernel)}"
         )
+
+
+def _of_a_warp(machine: MachineDescription, kernel: Kernel) -> str:
+    """Where a bound may come from that the source does not state."""
+    if kernel.max_threads != machine.lanes:
+        return ""
+    return f", a warp of machine '{machine.name}': what depends on CUDA's warps of 32 runs in one"
 
 
 def _advice(machine: MachineDescription, threads: int) -> str:

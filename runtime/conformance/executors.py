@@ -21,8 +21,7 @@ from qgpu.toolchain.compile import (
     CompileOptions,
     build_ir,
     generate_program,
-    passes_for,
-    run_passes,
+    optimise,
 )
 from qgpu.toolchain.cuda import CudaOptions
 from qgpu.toolchain.diagnostics import DiagnosticError, Source
@@ -149,7 +148,7 @@ class _Codes:
         options = CompileOptions()
         try:
             module = _module(self._case)
-            run_passes(module, options, passes_for(machine))
+            optimise(module, self._case.language, machine, options)
         except DiagnosticError as error:
             return REFUSED, _reason(error)
         try:
