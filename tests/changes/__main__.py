@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -113,8 +114,8 @@ class Experiment:
         if self._prover is None:
             conditions = program_conditions(self._machine, self._layout)
             self._prover = Prover(self._tensors, self._config, conditions)
-        rows = self._prover.new_rows(self._changed(result.change))
-        return Result(result.change, result.wrong, result.error, result.differences, rows[:3])
+        row = self._prover.new_row(self._changed(result.change))
+        return replace(result, unproved=[] if row is None else [row])
 
     def _changed(self, change: Change) -> dict[str, np.ndarray]:
         return {change.tensor: change.of(self._tensors[change.tensor])}

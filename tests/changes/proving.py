@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from qgpu.backends.prover.program import Condition
-from qgpu.backends.prover.prove import Proof
+from qgpu.backends.prover.prove import Failure, Proof
 from qgpu.backends.prover.stream import Stream, embedded
 
 EMBEDDING = "model.embed_tokens.weight"
 
 Tensors = Mapping[str, np.ndarray]
+Rows = set[tuple[str, int | None]]
 
 
 class Loaded(dict[str, np.ndarray]):
@@ -23,6 +24,22 @@ class Loaded(dict[str, np.ndarray]):
         super().__init__((name, tensor.astype(np.float64)) for name, tensor in tensors.items())
         self.config, self.dtype, self.sha256 = config, config["dtype"], ""
         self.names = sorted(self)
+
+
+class NotProved(Exception):
+    """A row that is proved of the unchanged tensors and not of these; ends the proof."""
+
+
+class _First(Proof):
+    """A proof that ends with the first row that is not proved, but for those that never were."""
+
+    def __init__(self, checkpoint: Loaded, conditions: Sequence[Condition], unproved: Rows) -> None:
+        super().__init__(checkpoint, conditions)
+        self._unproved = unproved
+
+    def fail(self, tensor: str, row: int | None, reason: str) -> None:
+        if (tensor, row) not in self._unproved:
+            raise NotProved(str(Failure(tensor, row, reason)))
 
 
 class Prover:
@@ -36,39 +53,31 @@ class Prover:
         self._tensors, self._config, self._conditions = tensors, config, conditions
         self._kinds: list[str] = config["layer_types"]
         self._streams: list[Stream] = []
-        proof = self._proof({})
+        proof = Proof(Loaded(tensors, config), conditions)
         self._streams.append(embedded(proof.checkpoint[EMBEDDING]))
         for layer, kind in enumerate(self._kinds):
             self._streams.append(proof.layer(self._streams[-1], layer, kind))
         proof.readout(self._streams[-1])
-        self.unproved = _rows(proof)
+        self.unproved: Rows = {(failure.tensor, failure.row) for failure in proof.certificate.failures}
 
-    def new_rows(self, changed: Tensors) -> list[str]:
-        """Rows of the first part that has any which are proved of the unchanged tensors, and not of these."""
+    def new_row(self, changed: Tensors) -> str | None:
+        """The first row that is proved of the unchanged tensors and not of these, and why; or None."""
+        try:
+            self._prove(changed)
+        except NotProved as error:
+            return str(error)
+        return None
+
+    def _prove(self, changed: Tensors) -> None:
         (name,) = changed
-        proof = self._proof(changed)
+        proof = _First(Loaded({**self._tensors, **changed}, self._config), self._conditions, self.unproved)
         first = _layer_of(name, len(self._kinds))
         stream = self._streams[max(first, 0)] if first >= 0 else embedded(proof.checkpoint[EMBEDDING])
         for layer in range(max(first, 0), len(self._kinds)):
             stream = proof.layer(stream, layer, self._kinds[layer])
-            if found := self._new(proof):
-                return found
             if stream.same(self._streams[layer + 1]):
-                return []
+                return
         proof.readout(stream)
-        return self._new(proof)
-
-    def _proof(self, changed: Tensors) -> Proof:
-        checkpoint = Loaded({**self._tensors, **changed}, self._config)
-        return Proof(checkpoint, self._conditions)
-
-    def _new(self, proof: Proof) -> list[str]:
-        found = [f for f in proof.certificate.failures if (f.tensor, f.row) not in self.unproved]
-        return [str(failure) for failure in found]
-
-
-def _rows(proof: Proof) -> set[tuple[str, int | None]]:
-    return {(failure.tensor, failure.row) for failure in proof.certificate.failures}
 
 
 def _layer_of(name: str, layers: int) -> int:
