@@ -24,11 +24,11 @@ from qgpu.backends.prover.literals import highest, necessary
 from qgpu.backends.prover.memory import together
 from qgpu.backends.prover.program import program_conditions
 from qgpu.backends.prover.prove import prove
+from qgpu.backends.prover.relations import lift
 from qgpu.backends.prover.roundoff import Error, sum_errors
 from qgpu.backends.prover.search import Search, at_most
 from qgpu.backends.prover.stream import embedded, low_bit
 from qgpu.backends.prover.substitution import highest_form
-from qgpu.backends.prover.writes import lift
 from qgpu.backends.transformer.emit import lay_out
 from qgpu.backends.transformer.processor import build_processor
 

@@ -17,7 +17,8 @@ from qgpu.backends.prover.literals import necessary
 from qgpu.backends.prover.program import Condition, Place
 from qgpu.backends.prover.roundoff import Error, rounded_error, sum_errors, vanishes
 from qgpu.backends.prover.stream import Stream
-from qgpu.backends.prover.writes import Writes, largest
+from qgpu.backends.prover.sums import largest
+from qgpu.backends.prover.writes import Writes
 
 if TYPE_CHECKING:
     from qgpu.backends.prover.heads import Head, Layer
