@@ -15,7 +15,8 @@ from qgpu.backends.transformer.merge.base import MergeError, base_of, read_base
 from qgpu.backends.transformer.merge.plan import plan_merge
 from qgpu.backends.transformer.merge.shapes import Role, model_tensors
 from qgpu.backends.transformer.merge.stream import FLAGS, check_flag, text_scale
-from qgpu.backends.transformer.numerics import constant_amplitudes
+from qgpu.backends.transformer.norms import Magnitudes, constant_squares
+from qgpu.backends.transformer.numerics import absorbs, constant_amplitudes
 from qgpu.toolchain.driver import main
 
 PUBLISHED = Path(__file__).parent / "data" / "qwen3_5"
@@ -40,8 +41,10 @@ def test_published_bases_are_read(size: str) -> None:
     assert base.layer_types[:4] == ("linear_attention",) * 3 + ("full_attention",)
 
 
-@pytest.mark.parametrize(("size", "limit"), [("0.8B", 3.5e9), ("2B", 8e9)])
-def test_a_dry_run_needs_a_config_alone_and_keeps_within_the_limits(size: str, limit: float) -> None:
+@pytest.mark.parametrize(("size", "limit", "hidden"), [("0.8B", 3.5e9, 1152), ("2B", 8e9, 2160)])
+def test_a_dry_run_needs_a_config_alone_and_keeps_within_the_limits(
+    size: str, limit: float, hidden: int
+) -> None:
     result = qgpuc("--base", PUBLISHED / size, "--dry-run", "--json")
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
@@ -50,6 +53,7 @@ def test_a_dry_run_needs_a_config_alone_and_keeps_within_the_limits(size: str, l
     assert told["bytes"] == 2 * told["parameters"]
     assert told["memory"] > told["bytes"]
     assert told["dtype"] == "bfloat16"
+    assert told["hidden_size"] == hidden
     taken = [choice for choice in told["choices"] if choice["taken"]]
     assert {choice["size"] for choice in taken} == {"layers", "hidden size", "output", "vocabulary"}
     assert all(choice["bytes"] == told["bytes"] for choice in taken)
@@ -85,6 +89,23 @@ def test_what_the_head_reads_lies_in_channels_of_the_machine() -> None:
     others = {places[c] for c in places if c not in read}
     assert others.isdisjoint(places[c] for c in read)
     assert max(others) >= merge.width, "no data lies in the base's channels: the stream could be narrower"
+
+
+def test_the_constants_absorb_all_that_the_stream_can_hold() -> None:
+    layout = layout_plan().layout
+    squares = Magnitudes(layout.circuit, layout.schedule).squares(layout.allocation)
+    assert absorbs(constant_squares(layout.amplitudes), squares)
+
+
+def test_a_stream_is_as_wide_as_its_constants_want(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = layout_plan()
+    monkeypatch.setattr(plan, "build_processor", lambda machine: there.layout.circuit)
+    monkeypatch.setattr(plan, "schedule", lambda circuit, shape, **how: there.layout.schedule)
+    monkeypatch.setattr(Magnitudes, "squares", lambda magnitudes, allocation: 40_000.0)
+    wider = plan_merge(there.base, MACHINE, "float32")
+    assert there.width < wider.width
+    assert absorbs(constant_squares(wider.layout.amplitudes), 40_000)
+    assert not absorbs(constant_squares(there.layout.amplitudes), 40_000)
 
 
 def test_energies_make_the_norm_that_of_the_base() -> None:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections import defaultdict
 
 import pytest
 
 from qgpu.backends.machine.block import BOUNDS
-from qgpu.backends.machine.description import DEFAULT, SEED, SMALL, MachineDescription, ModelShape
+from qgpu.backends.machine.description import DEFAULT, LARGE, SEED, SMALL, MachineDescription, ModelShape
 from qgpu.backends.transformer.allocate import AllocationError, allocate, live_ranges
 from qgpu.backends.transformer.circuit import Circuit, CounterHead, Head, Neuron
 from qgpu.backends.transformer.emit import Layout, lay_out, tensors
-from qgpu.backends.transformer.numerics import constant_amplitudes, row_constants, split_bias
+from qgpu.backends.transformer.norms import Magnitudes, NormError, constant_squares
+from qgpu.backends.transformer.numerics import (
+    absorbs,
+    constant_amplitudes,
+    row_constants,
+    scale_of,
+    split_bias,
+)
 from qgpu.backends.transformer.processor import build_processor
 from qgpu.backends.transformer.schedule import ScheduleError, inputs_of, outputs_of, schedule
 
@@ -145,6 +153,97 @@ def test_constants_make_the_mean_square_a_power_of_four(hidden: int) -> None:
     assert amplitudes[0] == amplitudes[1]
     assert amplitudes[0].bit_count() == 1
     assert max(amplitudes) < 256
+
+
+@pytest.mark.parametrize(
+    ("hidden", "data", "amplitudes"),
+    [
+        (512, 60_000, (16, 16)),
+        (1024, 60_000, (16, 16, 16, 16)),
+        (1152, 0, (16, 16, 24, 8)),
+        (1152, 30_000, (16, 16, 24, 8)),
+        (1168, 60_000, (16, 16, 20, 16)),
+        (2160, 60_000, (16, 16, 26, 18, 18, 18)),
+        (2192, 100_000, (32, 32, 12)),
+    ],
+)
+def test_constants_are_chosen_for_the_data(hidden: int, data: float, amplitudes: tuple[int, ...]) -> None:
+    assert constant_amplitudes(hidden, data) == amplitudes
+    assert absorbs(constant_squares(amplitudes), data)
+
+
+@pytest.mark.parametrize(("hidden", "data"), [(960, 20_000), (1024, 70_000), (1152, 40_000)])
+def test_sizes_whose_constants_are_too_small(hidden: int, data: float) -> None:
+    with pytest.raises(ValueError, match=f"no constants for hidden size {hidden}"):
+        constant_amplitudes(hidden, data)
+
+
+@pytest.mark.parametrize(
+    ("amplitudes", "limit"), [((16, 16, 24, 8), 2**15), ((16, 16), 2**16), ((32, 32, 8), 2**17)]
+)
+def test_the_norm_of_stock_layers_shows_what_is_not_absorbed(amplitudes: tuple[int, ...], limit: int) -> None:
+    """As torch sums the squares: below the limit the norm of a constant is exactly 1, far above it not."""
+    import torch
+    from transformers.models.qwen3_5.modeling_qwen3_5 import Qwen3_5RMSNorm
+
+    hidden = sum(a * a for a in amplitudes)
+    norm = Qwen3_5RMSNorm(hidden)
+    norm.weight.data.fill_(1 / amplitudes[0] - 1)
+    stream = torch.zeros(2, hidden)
+    stream[:, : len(amplitudes)] = torch.tensor(amplitudes) * 2.0**16
+    places = slice(len(amplitudes), len(amplitudes) + 64)
+    stream[:, places] = torch.tensor([[(limit * 0.99 / 64) ** 0.5], [(limit * 1024 / 64) ** 0.5]])
+    assert norm(stream)[0, 0] == 1
+    assert norm(stream)[1, 0] != 1
+
+
+def counting(maximum: int, channels: int) -> Circuit:
+    """A circuit that holds so many counts at once, each up to `maximum`."""
+    circuit = Circuit(1)
+    counts = circuit.bus("count", channels, maximum)
+    for count in counts:
+        circuit.neuron(maximum, (count, 1))
+    circuit.readout.logits[0] = sum((c.form() for c in counts), start=counts[0].form() * 0)
+    return circuit
+
+
+def test_data_whose_squares_would_show_is_refused() -> None:
+    shape = ModelShape(hidden=512)
+    assert lay_out(counting(32, 63), shape).amplitudes == (16, 16)
+    with pytest.raises(
+        NormError, match=r"may sum to 65,536, .* size of 512 .* below 65,536; those of 2048 are"
+    ):
+        lay_out(counting(32, 64), shape)
+    with pytest.raises(NormError, match=r"may sum to 40,960, .* size of 576 .* below 32,768"):
+        lay_out(counting(32, 40), ModelShape(hidden=576))
+
+
+def test_nothing_is_shrunk_where_it_need_not_be(layout: Layout) -> None:
+    assert {channel.shift for channel in layout.circuit.channels} == {0}
+    squares = Magnitudes(layout.circuit, layout.schedule).squares(layout.allocation)
+    assert absorbs(constant_squares(layout.amplitudes), squares)
+
+
+def test_counts_of_memories_are_shrunk_where_they_have_to_be() -> None:
+    """A machine with 13 predicates and 32 lanes counts up to 13 on an offset of 32, 32 times."""
+    machine = dataclasses.replace(LARGE, register_words=1024, rom_blocks=64, memory_words=128)
+    circuit = build_processor(machine)
+    layout = lay_out(circuit, machine.model)
+    assert {channel.shift for channel in circuit.channels} == {0, 4}
+    squares = Magnitudes(circuit, layout.schedule).squares(layout.allocation)
+    assert absorbs(constant_squares(layout.amplitudes), squares)
+
+
+@pytest.mark.parametrize("maximum", [1, 2, 7, 8, 13])
+def test_a_shift_changes_no_rounding(maximum: int) -> None:
+    circuit = Circuit(1)
+    channel = circuit.channel("c", maximum, "memory")
+    before = scale_of(channel, "bfloat16")
+    circuit.shrink_counts()
+    after = scale_of(channel, "bfloat16")
+    assert after.offset == 2
+    assert after.offset / after.unit == before.offset / before.unit
+    assert 2 + after.unit * maximum <= 4
 
 
 @pytest.mark.parametrize(("head_dim", "columns", "shift"), [(64, 1, 3), (128, 2, 3), (256, 1, 4)])

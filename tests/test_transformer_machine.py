@@ -16,6 +16,7 @@ from qgpu.backends.reference.machine import Machine
 from qgpu.backends.transformer.allocate import live_ranges
 from qgpu.backends.transformer.emit import lay_out
 from qgpu.backends.transformer.evaluate import Evaluator
+from qgpu.backends.transformer.norms import Magnitudes
 from qgpu.backends.transformer.numerics import scale_of
 from qgpu.backends.transformer.processor import build_processor
 from qgpu.backends.transformer.schedule import outputs_of, schedule
@@ -75,6 +76,8 @@ def test_every_live_channel_of_the_model_equals_the_circuit(checkpoint: Checkpoi
     with torch.no_grad():
         hidden = model(torch.tensor([tokens]), output_hidden_states=True).hidden_states
     streams = torch.stack([layer[0].float() for layer in hidden[:-1]]).numpy()
+    bound = Magnitudes(layout.circuit, layout.schedule).squares(layout.allocation)
+    assert (streams[..., len(layout.amplitudes) :] ** 2).sum(axis=-1).max() <= bound
     complete = dict.fromkeys(layout.circuit.channels, -1)
     for node, slot in layout.schedule.slot_of.items():
         complete |= {channel: max(complete[channel], slot) for channel in outputs_of(node)}

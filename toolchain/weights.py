@@ -74,6 +74,7 @@ def _write_checkpoint(folder: Path, write: Callable[[str], object]) -> None:
     from tempfile import TemporaryDirectory
 
     from qgpu.backends.transformer.allocate import AllocationError
+    from qgpu.backends.transformer.norms import NormError
     from qgpu.backends.transformer.schedule import ScheduleError
 
     try:
@@ -82,7 +83,7 @@ def _write_checkpoint(folder: Path, write: Callable[[str], object]) -> None:
             write(temporary)
             for file in Path(temporary).iterdir():
                 file.replace(folder / file.name)
-    except (ScheduleError, AllocationError) as error:
+    except (ScheduleError, AllocationError, NormError) as error:
         raise failure(f"the machine does not fit its model: {error}") from None
     except OSError as error:
         raise failure(f"cannot write '{folder}': {error.strerror}") from None

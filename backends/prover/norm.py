@@ -9,6 +9,7 @@ import numpy as np
 
 from qgpu.backends.prover.projection import Fail
 from qgpu.backends.prover.stream import LARGE, Stream, low_bit
+from qgpu.backends.transformer.numerics import absorbed_below, absorbs
 
 PREFIX = 2.0**-9
 """Half a unit in the last of bfloat16's 8 bits, at least: what a product may be off and still round back."""
@@ -28,7 +29,7 @@ def normalised(stream: Stream, weight: np.ndarray, dtype: str, name: str, fail: 
         return stream
     grid, total = float(low_bit(squares).min()), float(squares.sum())
     half = absorbed_below(squares)
-    if total / grid >= 2.0**24 or data * (1 + 2.0**-10) >= half:
+    if total / grid >= 2.0**24 or not absorbs(squares, data):
         fail(name, None, f"the data's squares, up to {data:g}, are not below {half:g}: they show in the mean")
     mean = total / len(weight)
     root = math.sqrt(mean)
@@ -55,20 +56,3 @@ def normalised(stream: Stream, weight: np.ndarray, dtype: str, name: str, fail: 
         unit=np.where(live, stream.unit * power, 1.0),
         count=np.where(live, stream.count, 0),
     )
-
-
-def absorbed_below(squares: np.ndarray) -> float:
-    """Below which sum the squares of the data leave no trace in the sum of all, in any order of summation.
-
-    Half a unit in the last place of the smallest constant's square: then they vanish beside each. Or a
-    quarter of one of the two smallest ones' sum: beside one of them the data may be rounded up, to twice
-    itself at most, and where two constants have come together that is still below half a unit and vanishes.
-    """
-    ordered = np.sort(squares)
-    alone = _unit(float(ordered[0])) / 2
-    return alone if len(ordered) == 1 else max(alone, _unit(float(ordered[0] + ordered[1])) / 4)
-
-
-def _unit(number: float) -> float:
-    """The unit in the last place of a number of float32."""
-    return 2.0 ** (math.floor(math.log2(number)) - 23)

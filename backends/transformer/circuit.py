@@ -29,11 +29,13 @@ class Channel:
         kind: what writes it: "token" (embedding), "neuron", "memory" or "counter". A channel that a memory
             writes
             may be written by neurons too.
+        shift: the value stands in the residual stream divided by 2^shift; see `Circuit.shrink_counts`.
     """
 
     name: str
     maximum: int = 1
     kind: str = "neuron"
+    shift: int = 0
 
     def __repr__(self) -> str:
         return f"Channel({self.name})"
@@ -268,6 +270,14 @@ class Circuit:
                 raise ValueError(f"channel {channel.name} exists")
             self._names.add(channel.name)
             self.channels.append(channel)
+
+    def shrink_counts(self) -> None:
+        """Let the counts that memories write stand in the residual stream on the offset of a bit, 2, so that
+        they are small beside the constants. No layout of the circuit may have been emitted before.
+        """
+        for channel in self.channels:
+            if channel.kind == "memory":
+                channel.shift = (max(1, channel.maximum) - 1).bit_length()
 
     def bus(self, name: str, width: int, maximum: int = 1, kind: str = "neuron") -> list[Channel]:
         """Make `width` channels `name.0` ... of the same bound and kind."""

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from qgpu.backends.machine.description import ModelShape
-from qgpu.backends.transformer.allocate import Allocation, Erasure, allocate
+from qgpu.backends.transformer.allocate import Allocation, Erasure
 from qgpu.backends.transformer.circuit import Channel, Circuit, CounterHead, Form, Head, Neuron
+from qgpu.backends.transformer.norms import Magnitudes, NormError, place
 from qgpu.backends.transformer.numerics import (
     AND_BIAS,
     AND_SLOPE,
@@ -25,7 +26,6 @@ from qgpu.backends.transformer.numerics import (
     ROW_CONSTANT_BITS,
     STEP_LOGIT,
     STEP_VALUE_BITS,
-    constant_amplitudes,
     row_constants,
     scale_of,
     split_bias,
@@ -69,14 +69,19 @@ class Layout:
 
 
 def lay_out(circuit: Circuit, shape: ModelShape) -> Layout:
-    """Schedule and allocate a circuit.
+    """Schedule and allocate a circuit; its counts are made smaller where the norm's constants want it.
 
     Raises:
         ScheduleError, AllocationError: it does not fit the shape.
+        NormError: nor do its squares.
     """
     placed = schedule(circuit, shape)
-    amplitudes = constant_amplitudes(shape.hidden)
-    allocation = allocate(circuit, placed, len(amplitudes), shape.hidden)
+    magnitudes = Magnitudes(circuit, placed)
+    try:
+        amplitudes, allocation = place(circuit, placed, magnitudes, shape.hidden)
+    except NormError:
+        circuit.shrink_counts()
+        amplitudes, allocation = place(circuit, placed, magnitudes, shape.hidden)
     rounded = -(-intermediate_needed(placed, allocation) // INTERMEDIATE_MULTIPLE) * INTERMEDIATE_MULTIPLE
     return Layout(circuit, placed, allocation, shape, rounded, amplitudes, circuit.vocabulary_size)
 

@@ -97,7 +97,7 @@ class Meant:
             is_fresh = channel in self.layout.allocation.fresh and not is_read
             standing.fresh[place] = is_fresh
             standing.offset[place] = 0.0 if is_fresh else scale.offset
-            standing.unit[place] = scale.unit if is_read else 1.0
+            standing.unit[place] = scale.unit if is_read and channel.kind == "counter" else 1.0
         return standing
 
     def holder(self, place: int, slot: int) -> circuits.Channel | None:
@@ -125,9 +125,9 @@ class Meant:
         return first
 
     def linear(self, form: circuits.Form) -> Linear:
-        """A form over channels as one over places."""
+        """A form over channels as one over places: what a place holds of a channel may be a part of it."""
         constant = form.constant - sum(k * self._embedded_offset(c) for c, k in form.terms.items())
-        return Linear(terms((self._place[c], k) for c, k in form.terms.items()), constant)
+        return Linear(terms((self._place[c], k * 2**c.shift) for c, k in form.terms.items()), constant)
 
     def _embedded_offset(self, channel: circuits.Channel) -> float:
         """What the embedding gives a channel into which no head ever reads: a part of its value."""
@@ -136,7 +136,7 @@ class Meant:
         return scale_of(channel, self.dtype).offset
 
     def _outputs(self, outputs: Iterable[tuple[circuits.Channel, int]]):
-        return terms((self._place[c], k) for c, k in outputs if c in self._place)
+        return terms((self._place[c], k / 2**c.shift) for c, k in outputs if c in self._place)
 
     def _head(self, head: circuits.Head | circuits.CounterHead) -> Head:
         return self._counter(head) if isinstance(head, circuits.CounterHead) else self._memory(head)

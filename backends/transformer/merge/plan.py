@@ -7,19 +7,25 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from qgpu.backends.machine.description import DescriptionError, MachineDescription, ModelShape
-from qgpu.backends.transformer.allocate import AllocationError, allocate
+from qgpu.backends.transformer.allocate import AllocationError
 from qgpu.backends.transformer.circuit import Channel, Circuit, Head
 from qgpu.backends.transformer.emit import Layout, intermediate_needed
 from qgpu.backends.transformer.merge.base import Base, MergeError
 from qgpu.backends.transformer.merge.shapes import TensorShape, model_tensors
 from qgpu.backends.transformer.merge.stream import FLAGS, TextScale, text_scale
-from qgpu.backends.transformer.numerics import constant_amplitudes, row_constants
+from qgpu.backends.transformer.norms import Magnitudes, NormError, place
+from qgpu.backends.transformer.numerics import BIASES, row_constants
 from qgpu.backends.transformer.processor import build_processor
 from qgpu.backends.transformer.schedule import Schedule, schedule
 from qgpu.backends.transformer.stages import Tell, untold
 
-WIDTH_STEP = 64
-"""The residual stream is widened by a multiple of this, so that rows stay aligned for matrix units."""
+WIDTH_STEP = 16
+"""The residual stream is widened by a multiple of this: matrix units want rows of bfloat16 that are a
+multiple of 16 bytes, or better 32.
+"""
+
+WIDEST = 4096
+"""Channels beside those that have to be the machine's own, at most: the channels of every machine fit."""
 
 SCHEDULES = 4
 """Schedules that are tried, each with less room for the circuit's neurons than the one before."""
@@ -108,6 +114,8 @@ def plan_merge(base: Base, machine: MachineDescription, dtype: str, tell: Tell =
     hosted = _hosted(machine, base)
     tell("circuit")
     circuit = build_processor(hosted)
+    # The narrower the stream, the less its constants absorb.
+    circuit.shrink_counts()
     _check_heads(circuit, base)
     room = base.intermediate
     for _ in range(SCHEDULES):
@@ -135,8 +143,10 @@ def _narrowest(circuit: Circuit, hosted: MachineDescription, base: Base, room: i
     except ValueError as error:
         raise MergeError(f"machine '{hosted.name}' does not fit the base's layers: {error}") from None
     alone = _read_by_the_head(circuit)
-    for width in range(WIDTH_STEP, 2 * WIDTH_STEP + len(circuit.channels), WIDTH_STEP):
-        layout = _laid_out(circuit, placed, hosted, base, width, alone)
+    magnitudes = Magnitudes(circuit, placed)
+    least = -(-(BIASES + FLAGS + len(alone)) // WIDTH_STEP) * WIDTH_STEP
+    for width in range(least, least + WIDEST, WIDTH_STEP):
+        layout = _laid_out(circuit, placed, magnitudes, hosted, base, width, alone)
         if layout is not None:
             return layout
     raise MergeError(f"machine '{hosted.name}' does not fit any residual stream")
@@ -177,20 +187,22 @@ def _read_by_the_head(circuit: Circuit) -> list[Channel]:
 def _laid_out(
     circuit: Circuit,
     placed: Schedule,
+    magnitudes: Magnitudes,
     hosted: MachineDescription,
     base: Base,
     width: int,
     alone: list[Channel],
 ) -> Layout | None:
-    """The layout in a stream of so many channels beside the base's; None where they are too few."""
+    """The layout in a stream of so many channels beside the base's.
+
+    None where they are too few, or no constants absorb the squares of what the stream holds.
+    """
     hidden = base.hidden + width
-    amplitudes = constant_amplitudes(hidden)
-    reserved = len(amplitudes) + FLAGS
-    if reserved + len(alone) > width:
-        return None
     try:
-        allocation = allocate(circuit, placed, reserved, hidden, alone)
-    except AllocationError:
+        amplitudes, allocation = place(circuit, placed, magnitudes, hidden, FLAGS, alone)
+    except (AllocationError, NormError):
+        return None
+    if len(amplitudes) + FLAGS + len(alone) > width:
         return None
     shape = dataclasses.replace(hosted.model, hidden=hidden)
     return Layout(circuit, placed, allocation, shape, base.intermediate, amplitudes, circuit.vocabulary_size)
