@@ -93,8 +93,9 @@ class Sums:
         for neuron in in_order(list(neurons)):
             assert isinstance(neuron, Neuron)
             gate, size = self.form(neuron.gate), self._most(neuron.gate)
+            output: Any = z3.If(gate > 0, gate, z3.BitVecVal(0, BITS))
             for channel, k in neuron.outputs:
-                self.add(channel, z3.If(gate > 0, gate, z3.BitVecVal(0, BITS)) * k, size * abs(k))
+                self.add(channel, output * k, size * abs(k))
 
     def number(self, names: Sequence[str]) -> Any:
         """Free bits as a number, least significant first."""

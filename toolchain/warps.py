@@ -45,8 +45,8 @@ def _depends_on_warps(instruction: Instruction) -> bool:
     if instruction.op not in EXCHANGES:
         return False
     first, mask = instruction.operands[0], instruction.operands[-1]
-    constants = isinstance(first, Constant) and isinstance(mask, Constant)
-    return not (instruction.op == "ballot" and constants and mask.value == 0)
+    asks_nothing = isinstance(first, Constant) and isinstance(mask, Constant) and mask.value == 0
+    return not (instruction.op == "ballot" and asks_nothing)
 
 
 def _warning(function: Function, instruction: Instruction, machine: MachineDescription) -> Diagnostic:
