@@ -101,7 +101,7 @@ def ask_command(
     with refusing():
         chat = _Chat(model, backend, device, check, think)
         try:
-            answer = chat.session(mode).ask(question, None if as_json else _Shown(err=True, text=False))
+            answer = chat.answer(question, mode, quiet=as_json)
         except KeyboardInterrupt:
             click.echo("qgpu: stopped", err=True)
             sys.exit(_INTERRUPTED)
@@ -123,9 +123,12 @@ class _Chat:
         from qgpu.runtime.chat.model import open_model
         from qgpu.runtime.checkpoints import CheckpointError
         from qgpu.toolchain.diagnostics import failure
+        from qgpu.toolchain.progress import stages
 
         try:
-            self._model: ChatModel = open_model(path, device)
+            with stages(f"'{path}'") as tell:
+                tell("opening")
+                self._model: ChatModel = open_model(path, device)
         except CheckpointError as error:
             raise failure(str(error), *model_hints(path)) from None
         self._backend = backend or ("engine" if self._model.dtype == "float32" else "weights")
@@ -140,6 +143,14 @@ class _Chat:
 
         make = ExpressionTool if mode == "normal" else KernelTool
         return Session(self._model, make(self._model.machine, self._run), self._think)
+
+    def answer(self, question: str, mode: str, quiet: bool) -> Answer:
+        """Answer one question; how far it is shows on a terminal, and what is called unless it is quiet."""
+        from qgpu.toolchain.progress import stages
+
+        session = self.session(mode)
+        with stages("answer") as tell:
+            return session.ask(question, _Counted(tell, _Shown(err=True, text=False, calls=not quiet)))
 
     def talk(self, mode: str) -> None:
         """Answer the questions of stdin."""
@@ -205,9 +216,10 @@ class _Chat:
 class _Shown:
     """Shows on the terminal what comes; calls and the tool's answers are indented."""
 
-    def __init__(self, err: bool = False, text: bool = True) -> None:
+    def __init__(self, err: bool = False, text: bool = True, calls: bool = True) -> None:
         self._err = err
         self._text = text
+        self._calls = calls
 
     def text(self, piece: str) -> None:
         if self._text:
@@ -222,8 +234,31 @@ class _Shown:
         self._indented("", answer.text.splitlines())
 
     def _indented(self, title: str, lines: list[str]) -> None:
-        for number, line in enumerate(lines):
+        for number, line in enumerate(lines if self._calls else ()):
             click.secho(f"  {title if number == 0 else ' ' * len(title)}{line}", dim=True, err=self._err)
+
+
+class _Counted:
+    """Tells how much of a reply there is, and hands what comes on to who shows it."""
+
+    def __init__(self, tell: Callable[[str], object], shown: _Shown) -> None:
+        self._tell = tell
+        self._shown = shown
+        self._pieces = 0
+        tell("reading the question")
+
+    def text(self, piece: str) -> None:
+        self._pieces += 1
+        self._tell(f"writing, {self._pieces:,} tokens")
+        self._shown.text(piece)
+
+    def call(self, call: Any) -> None:
+        self._shown.call(call)
+        self._tell("computing")
+
+    def answered(self, answer: Any) -> None:
+        self._pieces = 0
+        self._shown.answered(answer)
 
 
 def _load_line_editing() -> None:

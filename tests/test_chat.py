@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -300,6 +301,18 @@ def test_ask_as_json(command: Callable[..., click.testing.Result]) -> None:
     assert found["generated_tokens"] == 8
     (call,) = found["calls"]
     assert (call["answer"], call["failed"], call["launches"][0]["kernel"]) == ("32", False, "dot")
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_ask_shows_on_a_terminal_how_far_it_is(
+    command: Callable[..., click.testing.Result], monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr("qgpu.toolchain.progress.stages", lambda what: nullcontext(told.append))
+    command([xml_call(expression=DOT), last_answer], "ask", "MODEL", "?", *options)
+    assert told[:2] == ["opening", "reading the question"]
+    assert told[-1].startswith("writing, ")
+    assert told.count("computing") == 1
 
 
 def test_ask_without_an_answer(command: Callable[..., click.testing.Result]) -> None:
