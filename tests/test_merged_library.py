@@ -1,13 +1,10 @@
 """The library in merged models, and conversations with them: every token of a launch is what the whole model
 says, alone and after text.
-
-Here are some of the routines; with QGPU_ALL_ROUTINES set, all of them that fit the machine of these tests.
 """
 
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -19,6 +16,7 @@ from library_cases import ORACLES, operands
 from merge_bases import CORPUS, MACHINE, make_tokenizer, merged_checkpoint
 from qgpu.backends.machine.host import Launch
 from qgpu.runtime.chat import Session
+from qgpu.runtime.chat.calls import parse_reply
 from qgpu.runtime.chat.expression_tool import ExpressionTool
 from qgpu.runtime.chat.machine import bounded_runs
 from qgpu.runtime.expressions.launcher import Launcher, RefusedError
@@ -30,19 +28,23 @@ from qgpu.runtime.verify import Verifier, verify
 from scripted_model import ScriptedModel, last_answer, xml_call
 from test_merge import TEXT_CLASS, VISION_CLASS
 
-NAMES = list(ROUTINES) if "QGPU_ALL_ROUTINES" in os.environ else ["dot"]
 TEXT_TOKENS = 500
 WAYS = ("weights", "plain after text")
 """By the compiled layers alone, and through all layers, after text."""
 
 KINDS = {"float32": TEXT_CLASS, "bfloat16": VISION_CLASS}
-one_dtype = pytest.mark.parametrize("merged", ["float32"], indirect=True)
+one_dtype = pytest.mark.parametrize("folder", ["float32"], indirect=True)
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def merged(request: pytest.FixtureRequest, shared_folder: Path) -> Merged:
+def folder(request: pytest.FixtureRequest, shared_folder: Path) -> Path:
     kind, dtype = KINDS[request.param]
-    return open_merged(merged_checkpoint(shared_folder, kind, dtype, shard_bytes=1 << 25)[1])
+    return merged_checkpoint(shared_folder, kind, dtype, shard_bytes=1 << 25)[1]
+
+
+@pytest.fixture(scope="module")
+def merged(folder: Path) -> Merged:
+    return open_merged(folder)
 
 
 class AfterText(StockEngine):
@@ -85,7 +87,7 @@ def is_exact(name: str, launcher: Launcher) -> bool:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ROUTINES)
 def test_routines(name: str, way: str, merged: Merged, engines: dict[str, StockEngine]) -> None:
     assert is_exact(name, Launcher(MACHINE, confirmed(engines[way])))
 
@@ -98,7 +100,7 @@ def test_generated_token_by_token(merged: Merged, engines: dict[str, StockEngine
 
 
 @one_dtype
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ROUTINES)
 def test_engine(name: str, merged: Merged) -> None:
     """The compiled layers' files, without torch."""
     engine = merged.launch_engine("engine")
@@ -125,6 +127,25 @@ def test_a_conversation(merged: Merged) -> None:
     assert "<tool_response>\n32\n</tool_response>" in text
 
 
+def test_text_after_a_launch_is_as_after_the_same_answer_by_hand(folder: Path, merged: Merged) -> None:
+    """The model calls the tool and goes on; a copy of it that ran no launch is given the conversation."""
+    tool = ExpressionTool(merged.machine, bounded_runs(lambda: merged.launch_engine("weights")))
+    chat = Session(CallsFirst(merged), tool)
+    answer = chat.ask("The dot product?")
+    assert len(answer.launches) == 1
+    expression = "[1, 2, 3] @ [4, 5, 6]"
+    function = {"name": "cuda", "arguments": {"expression": expression}}
+    by_hand = [
+        {"role": "system", "content": tool.instructions},
+        {"role": "user", "content": "The dot product?"},
+        {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": function}]},
+        {"role": "tool", "name": "cuda", "content": "32"},
+    ]
+    other = Brief(open_merged(folder))
+    reply = "".join(other.generate_text(by_hand, [tool.declaration], template={"enable_thinking": False}))
+    assert answer.text == parse_reply(reply).text != ""
+
+
 @one_dtype
 def test_a_text_model_without_sense(merged: Merged) -> None:
     """Random weights say something, or go on and on: either way the conversation is whole afterwards."""
@@ -144,3 +165,15 @@ class Brief:
 
     def generate_text(self, messages: Any, tools: Any = None, *, limit: int = 0, template: Any = None) -> Any:
         return self._model.generate_text(messages, tools, limit=8, template=template)
+
+
+class CallsFirst(Brief):
+    """The same, but its first reply is a call."""
+
+    called = False
+
+    def generate_text(self, messages: Any, tools: Any = None, *, limit: int = 0, template: Any = None) -> Any:
+        if self.called:
+            return super().generate_text(messages, tools, template=template)
+        self.called = True
+        return iter([xml_call(expression="[1, 2, 3] @ [4, 5, 6]")])

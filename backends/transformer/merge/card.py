@@ -39,10 +39,9 @@ Built by
 ## What holds
 
 - On text tokens every compiled layer adds exactly 0 to the residual stream, and the logit of each of the
-  machine's tokens
-  is far below the maximum. What differs from the base is the rounding of the norms in a wider stream;
-  `qgpu check-text` measures it. `qgpu` itself runs text on the base's own layers at their own width, bit
-  for bit.
+  machine's tokens is far below the maximum. What differs from the base is the rounding of the norms in a
+  wider stream; `qgpu check-text` measures it. `qgpu` itself runs text on the base's own layers at their own
+  width, bit for bit.
 - On the machine's tokens the base's layers add exactly 0. The largest row of a compiled projection has size
   {largest_row:.4g}, the largest text token size {largest_text:.4g}; the flag that marks text outweighs
   their product {margin:,.0f} times.
