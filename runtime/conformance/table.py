@@ -32,8 +32,8 @@ is written from the definition of what is computed. Each section is written by t
 
 `ir` interprets the kernel before any pass; `vector` and `reference` run the machine code of the machine
 `large`; `engine` runs the checkpoint of the machine `default` and `engine-seed` that of `seed`, both without
-torch; `verify` has the stock model check the reference's tokens, and `weights` has it generate them. The tokens
-of all four, and what READ gives back, are compared with the reference's one by one as well.
+torch; `verify` has the stock model check the reference's tokens, and `weights` has it generate them. The
+tokens of all four, and what READ gives back, are compared with the reference's one by one as well.
 `hardware` is real CUDA: `python examples/run_on_gpu.py` runs the same launches where there is a GPU, and
 keeps the values in `examples/hardware.json`.
 """
