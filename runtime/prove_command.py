@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,11 +14,10 @@ from qgpu.backends.machine.description import DescriptionError, load_description
 from qgpu.runtime.baked import is_checkpoint, open_baked
 from qgpu.runtime.checkpoints import CheckpointError, baked_hash, machine_difference
 from qgpu.toolchain.diagnostics import failure, reporting
+from qgpu.toolchain.progress import stages
 
 if TYPE_CHECKING:
-    from qgpu.backends.prover.certify import Found
-    from qgpu.backends.prover.program import Condition
-    from qgpu.backends.transformer.emit import Layout
+    from qgpu.backends.prover.certify import Found, Meaning
 
 
 @click.command("prove")
@@ -41,9 +40,11 @@ def prove_command(directory: str, machine: str | None, certificate: str | None, 
     from qgpu.backends.transformer.merge.parts import merged_table
 
     with reporting("qgpu"):
+        certify = _certify if merged_table(directory) is None else _certify_merged
         try:
-            certify = _certify if merged_table(directory) is None else _certify_merged
-            found = certify(directory, machine)
+            with stages(f"proof of '{directory}'") as tell:
+                tell("its tensors" if machine is None else f"the circuit of machine '{machine}'")
+                found = certify(directory, machine, lambda layer: tell(f"layer {layer}"))
         except (DescriptionError, CheckpointError, ProofError) as error:
             raise failure(str(error)) from None
         content = found.content()
@@ -53,46 +54,33 @@ def prove_command(directory: str, machine: str | None, certificate: str | None, 
     _report(found)
 
 
-def _certify(directory: str, machine: str | None) -> Found:
+def _certify(directory: str, machine: str | None, watch: Callable[[int], None]) -> Found:
     """Prove a checkpoint of a machine or a kernel by itself."""
-    from qgpu.backends.prover.certify import Found
-    from qgpu.backends.prover.equivalence.check import check
-    from qgpu.backends.prover.prove import prove
+    from qgpu.backends.prover.certify import certify
 
-    if machine is None:
-        return Found(prove(directory))
-    conditions, meant = _meant(directory, machine)
-    differences = check(directory, meant)
-    return Found(prove(directory, conditions), machine, differences)
+    return certify(directory, None if machine is None else _meant(directory, machine), watch)
 
 
-def _certify_merged(directory: str, machine: str | None) -> Found:
+def _certify_merged(directory: str, machine: str | None, watch: Callable[[int], None]) -> Found:
     from qgpu.backends.prover.certify import certify_merged
     from qgpu.backends.prover.merged.circuit import meant_by
     from qgpu.backends.prover.merged.weights import open_weights
 
     plan = None if machine is None else meant_by(open_weights(directory), load_description(machine))
-    return certify_merged(directory, plan)
+    return certify_merged(directory, plan, watch)
 
 
-def _meant(directory: str, machine: str) -> tuple[list[Condition], Layout]:
-    """The circuit that a checkpoint is meant to be, and what is taken for granted of a machine's programs.
-
-    The rows of a baked checkpoint are in its circuit, so nothing is taken for granted of them.
-    """
-    from qgpu.backends.prover.program import program_conditions
-    from qgpu.backends.transformer.bake import build_baked
-    from qgpu.backends.transformer.emit import lay_out
-    from qgpu.backends.transformer.processor import build_processor
+def _meant(directory: str, machine: str) -> Meaning:
+    """The circuit that a checkpoint is meant to be."""
+    from qgpu.backends.prover.certify import meant_kernel, meant_machine
 
     described = load_description(machine)
     if not is_checkpoint(directory) or baked_hash(directory) is None:
-        layout = lay_out(build_processor(described), described.model)
-        return program_conditions(described, layout), layout
+        return meant_machine(described)
     baked = open_baked(directory)
     if difference := machine_difference(baked.machine, described):
         raise CheckpointError(f"'{directory}' is the checkpoint of another machine: {difference}")
-    return [], lay_out(build_baked(baked), described.model)
+    return meant_kernel(baked)
 
 
 def _write(path: Path, text: str) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import random
 import runpy
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 import click.testing
@@ -24,8 +26,9 @@ from qgpu.backends.machine.description import SMALL, MachineDescription
 from qgpu.backends.machine.host import Dim3, LaunchError, build_launch
 from qgpu.backends.machine.program import Kernel
 from qgpu.backends.machine.tokens import vocabulary
+from qgpu.backends.prover import certify
 from qgpu.backends.prover.equivalence.check import check
-from qgpu.backends.prover.prove import prove
+from qgpu.backends.prover.prove import Certificate, Failure
 from qgpu.backends.reference.run import run_launch
 from qgpu.backends.transformer import emit_baked
 from qgpu.backends.transformer.bake import build_baked
@@ -141,10 +144,69 @@ def test_the_tensors_are_the_circuit(folders: Callable[[str], tuple[Path, Layout
     assert check(*folders("dot")) == []
 
 
-def test_it_is_proved_without_conditions_on_programs(folders: Callable[[str], tuple[Path, Layout]]) -> None:
-    certificate = prove(folders("dot")[0])
-    assert [str(failure) for failure in certificate.failures] == []
-    assert certificate.proved and certificate.conditions == []
+def test_a_kernel_and_its_certificate(tmp_path: Path) -> None:
+    """Proved before it is written, without conditions on programs."""
+    options = ("--emit-weights", "--bake", "--prove", "-o", tmp_path, "--machine", "small")
+    result = invoke(driver.main, ROOT / "examples" / "dot.cu", *options)
+    assert (result.exit_code, result.output) == (0, "")
+    certificate = json.loads((tmp_path / "certificate.json").read_text())
+    assert certificate["proved"] and certificate["conditions"] == [] == certificate["differences"]
+    weights = (tmp_path / "model.safetensors").read_bytes()
+    assert certificate["sha256"] == hashlib.sha256(weights).hexdigest()
+    assert certificate["machine"] == "small"
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Lets checkpoints be made and proved in no time, with the failures given."""
+
+    def emit(what: Any, directory: str, *others: Any) -> None:
+        Path(directory, "qgpu.json").write_text("{}")
+
+    def prepare(*failures: Failure) -> None:
+        proof = Certificate("", "float32", [], failures=list(failures), complete=True)
+        monkeypatch.setattr(transformer, "emit_baked", emit)
+        monkeypatch.setattr(transformer, "emit_checkpoint", emit)
+        monkeypatch.setattr(certify, "certify", lambda *given: certify.Found(proof, "small", []))
+        for meant in ("meant_machine", "meant_kernel"):
+            monkeypatch.setattr(certify, meant, lambda what: None)
+
+    return prepare
+
+
+WHAT = [(), (ROOT / "examples" / "dot.cu", "--bake")]
+
+
+@pytest.mark.parametrize("what", WHAT, ids=["machine", "kernel"])
+def test_what_is_not_proved_is_not_written(
+    found: Callable[..., None], tmp_path: Path, what: tuple[str | Path, ...]
+) -> None:
+    arguments = (*what, "--emit-weights", "--prove", "--machine", "small", "-o", tmp_path)
+    (tmp_path / "qgpu.json").write_text("before")
+    found(Failure("lm_head.weight", 3, "too small"))
+    result = invoke(driver.main, *arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "not proved: lm_head.weight row 3: too small" in result.stderr
+    assert "nothing is written: 1 row is not proved" in result.stderr
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["before"]
+    found()
+    assert invoke(driver.main, *arguments).exit_code == 0
+    assert {file.name for file in tmp_path.iterdir()} == {"qgpu.json", "certificate.json"}
+
+
+@pytest.mark.parametrize("what", WHAT, ids=["machine", "kernel"])
+def test_a_certificate_goes_with_its_tensors(
+    found: Callable[..., None], tmp_path: Path, what: tuple[str | Path, ...]
+) -> None:
+    found()
+    (tmp_path / "certificate.json").write_text("of others")
+    assert invoke(driver.main, *what, "--emit-weights", "--machine", "small", "-o", tmp_path).exit_code == 0
+    assert [file.name for file in tmp_path.iterdir()] == ["qgpu.json"]
+
+
+def test_a_proof_is_of_weights() -> None:
+    result = invoke(driver.main, ROOT / "examples" / "dot.cu", "--prove", "-o", "x")
+    assert (result.exit_code, "--prove is for --emit-weights" in result.stderr) == (2, True)
 
 
 def test_rows_for_a_shape_are_for_that_shape_alone() -> None:

@@ -27,7 +27,6 @@ from qgpu.backends.transformer.merge.build import build_merged
 from qgpu.backends.transformer.merge.plan import MergePlan
 from qgpu.runtime.prove_command import prove_command
 from qgpu.toolchain.diagnostics import DiagnosticError
-from qgpu.toolchain.driver import main as qgpuc
 from qgpu.toolchain.merging import certificate
 
 TEXT_CLASS = (BaseKind(), "float32")
@@ -247,9 +246,3 @@ def test_the_command_says_what_it_found(
     result = runner.invoke(prove_command, [str(folder)])
     assert result.exit_code == 1
     assert f"{own}.mlp.gate_proj.weight row 5" in result.stderr
-
-
-def test_a_proof_is_of_a_merge() -> None:
-    result = CliRunner(catch_exceptions=False).invoke(qgpuc, ["--emit-weights", "--prove", "-o", "x"])
-    assert result.exit_code == 2
-    assert "--prove is for --emit-weights --base" in result.stderr

@@ -175,7 +175,7 @@ def main(
 
     FILE is a .cu, .ptx, .ll, .bc or .ir file, or - for standard input (with -x).
     """
-    merge.check(emit_weights and not bake)
+    merge.check(emit_weights, bake)
     if not bake and (grid or block):
         raise click.UsageError("--grid and --block are for --bake.")
     if bake and not emit_weights:
@@ -216,7 +216,7 @@ def main(
         chosen = steps if choice.explicit else None
         job = Job(_read(file, language), language, machine, options, output, verbose, chosen)
         if bake:
-            write_baked(job, Path(output), dtype, (grid, block))
+            write_baked(job, Path(output), dtype, (grid, block), merge.prove)
             return
         emitter = QUESTIONS.get(emit) or EMITTERS[emit]
         result = emit_parts(job, emit) if split_input_file else emitter(job)

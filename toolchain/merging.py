@@ -16,6 +16,7 @@ import click
 from qgpu.toolchain.diagnostics import failure
 from qgpu.toolchain.hub import ALL, CONFIG_ALONE, base_directory
 from qgpu.toolchain.progress import stages
+from qgpu.toolchain.proving import proved_content
 
 if TYPE_CHECKING:
     from qgpu.backends.machine.description import MachineDescription
@@ -38,16 +39,14 @@ class MergeOptions:
     as_json: bool
     prove: bool
 
-    def check(self, emit_weights: bool) -> None:
+    def check(self, emit_weights: bool, bake: bool) -> None:
         """Refuse options without those that they belong to."""
         if self.base is None and (self.dry_run or self.as_json):
             raise click.UsageError("--dry-run and --json are for --emit-weights --base.")
-        if self.base is None and self.prove:
-            raise click.UsageError(
-                "--prove is for --emit-weights --base; `qgpu prove` takes every checkpoint."
-            )
-        if self.base is not None and not emit_weights:
-            raise click.UsageError("--base is for --emit-weights.")
+        if self.prove and not emit_weights:
+            raise click.UsageError("--prove is for --emit-weights.")
+        if self.base is not None and (bake or not emit_weights):
+            raise click.UsageError("--base is for --emit-weights of a machine.")
         if self.as_json and not self.dry_run:
             raise click.UsageError("--json is for --dry-run.")
 
@@ -61,7 +60,9 @@ _OPTIONS = (
     click.option("--dry-run", is_flag=True, help="With --base: print sizes; config.json is all it needs."),
     click.option("--json", "as_json", is_flag=True, help="With --dry-run: print them as a JSON object."),
     click.option(
-        "--prove", is_flag=True, help="With --base: write nothing that is not proved, and a certificate."
+        "--prove",
+        is_flag=True,
+        help="With --emit-weights: write nothing that is not proved, and a certificate.",
     ),
 )
 
@@ -137,15 +138,7 @@ def certificate(plan: MergePlan, proved: Callable[[int], None], directory: Path)
     """
     from qgpu.backends.prover.certify import certify_merged
 
-    found = certify_merged(directory, plan, proved)
-    if not found.holds:
-        for problem in found.problems:
-            click.echo(f"qgpuc: error: {problem}", err=True)
-        note = "without --prove it is written; qgpu prove takes it then"
-        count = len(found.problems)
-        rows = "1 row is" if count == 1 else f"{count} rows are"
-        raise failure(f"nothing is written: {rows} not proved, or not the machine's", note)
-    return found.content()
+    return proved_content(certify_merged(directory, plan, proved))
 
 
 @contextmanager

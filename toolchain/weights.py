@@ -1,5 +1,6 @@
 """`qgpuc --emit-weights`: the checkpoint of a machine, of a kernel, or of a machine in a base."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +12,13 @@ from qgpu.toolchain.diagnostics import failure
 from qgpu.toolchain.job import Job, compile_job, machine_named
 from qgpu.toolchain.merging import MergeOptions, merge_machine
 from qgpu.toolchain.progress import stages
+from qgpu.toolchain.proving import proved_content
 
 if TYPE_CHECKING:
     from qgpu.backends.machine.description import MachineDescription
     from qgpu.backends.machine.host import Dim3
+    from qgpu.backends.prover.certify import Meaning
+    from qgpu.backends.transformer.stages import Tell
 
 
 def write_weights(
@@ -36,19 +40,33 @@ def write_weights(
         merge_machine(described, merge, output, dtype if given else None)
         return
     assert output is not None
-    _emit_weights(described, Path(output), dtype)
+    _emit_weights(described, Path(output), dtype, merge.prove)
 
 
-def _emit_weights(machine: "MachineDescription", folder: Path, dtype: str) -> None:
+def _emit_weights(machine: "MachineDescription", folder: Path, dtype: str, prove: bool) -> None:
     """Write the checkpoint of a machine."""
     from qgpu.backends.transformer import emit_checkpoint
 
+    def write(directory: str, tell: "Tell") -> None:
+        emit_checkpoint(machine, directory, dtype, tell)
+        if prove:
+            from qgpu.backends.prover.certify import meant_machine
+
+            _certify(directory, meant_machine(machine), tell)
+
     with stages(f"checkpoint of machine '{machine.name}'") as tell:
-        _write_checkpoint(folder, lambda directory: emit_checkpoint(machine, directory, dtype, tell))
+        _write_checkpoint(folder, lambda directory: write(directory, tell))
 
 
-def write_baked(job: Job, folder: Path, dtype: str, shape: "tuple[Dim3 | None, Dim3 | None]") -> None:
-    """Write the checkpoint of a kernel, for launches of the grid and the thread block given."""
+def write_baked(
+    job: Job, folder: Path, dtype: str, shape: "tuple[Dim3 | None, Dim3 | None]", prove: bool
+) -> None:
+    """Write the checkpoint of a kernel, for launches of the grid and the thread block given.
+
+    Raises:
+        DiagnosticError: the source is wrong, the kernel does not fit, it is to be proved and is not, or the
+            result cannot be written.
+    """
     from qgpu.backends.machine.baked import bake_kernel
     from qgpu.backends.machine.host import LaunchError
     from qgpu.backends.transformer import emit_baked
@@ -65,8 +83,32 @@ def write_baked(job: Job, folder: Path, dtype: str, shape: "tuple[Dim3 | None, D
         baked = bake_kernel(kernel, program.machine, *shape)
     except LaunchError as error:
         raise failure(readable(str(error))) from None
+
+    def write(directory: str, tell: "Tell") -> None:
+        emit_baked(baked, directory, dtype, program.source, tell)
+        if prove:
+            from qgpu.backends.prover.certify import meant_kernel
+
+            _certify(directory, meant_kernel(baked), tell)
+
     with stages(f"checkpoint of kernel '{readable(kernel.name)}'") as tell:
-        _write_checkpoint(folder, lambda directory: emit_baked(baked, directory, dtype, program.source, tell))
+        _write_checkpoint(folder, lambda directory: write(directory, tell))
+
+
+def _certify(directory: str, meaning: "Meaning", tell: "Tell") -> None:
+    """Prove a checkpoint, and put the certificate beside it.
+
+    Raises:
+        DiagnosticError: it is not proved.
+    """
+    from qgpu.backends.prover.certify import certify
+    from qgpu.backends.transformer.checkpoint import CERTIFICATE
+
+    tell("comparison with the circuit")
+    found = certify(directory, meaning, lambda layer: tell(f"proof of layer {layer}"))
+    Path(directory, CERTIFICATE).write_text(
+        json.dumps(proved_content(found), indent=1) + "\n", encoding="utf-8"
+    )
 
 
 def _write_checkpoint(folder: Path, write: Callable[[str], object]) -> None:
@@ -74,6 +116,7 @@ def _write_checkpoint(folder: Path, write: Callable[[str], object]) -> None:
     from tempfile import TemporaryDirectory
 
     from qgpu.backends.transformer.allocate import AllocationError
+    from qgpu.backends.transformer.checkpoint import CERTIFICATE
     from qgpu.backends.transformer.norms import NormError
     from qgpu.backends.transformer.schedule import ScheduleError
 
@@ -81,6 +124,8 @@ def _write_checkpoint(folder: Path, write: Callable[[str], object]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".qgpuc-", dir=folder) as temporary:
             write(temporary)
+            # One that is there is of other tensors.
+            (folder / CERTIFICATE).unlink(missing_ok=True)
             for file in Path(temporary).iterdir():
                 file.replace(folder / file.name)
     except (ScheduleError, AllocationError, NormError) as error:

@@ -7,12 +7,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from qgpu.backends.machine.baked import BakedKernel
+from qgpu.backends.machine.description import MachineDescription
+from qgpu.backends.prover.equivalence.check import check
 from qgpu.backends.prover.equivalence.difference import Difference
 from qgpu.backends.prover.merged.circuit import differences, merged_conditions
 from qgpu.backends.prover.merged.prove import prove_merged
 from qgpu.backends.prover.merged.weights import open_weights
-from qgpu.backends.prover.prove import Certificate
+from qgpu.backends.prover.program import Condition, program_conditions
+from qgpu.backends.prover.prove import Certificate, prove
+from qgpu.backends.transformer.bake import build_baked
+from qgpu.backends.transformer.emit import Layout, lay_out
 from qgpu.backends.transformer.merge.plan import MergePlan
+from qgpu.backends.transformer.processor import build_processor
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,48 @@ class Found:
         if self.differences is not None:
             content |= {"machine": self.machine, "differences": [asdict(d) for d in self.differences]}
         return content
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """The circuit that a checkpoint by itself is meant to be.
+
+    Attributes:
+        machine: the name of the machine.
+        conditions: what is taken for granted of its programs.
+    """
+
+    machine: str
+    layout: Layout
+    conditions: Sequence[Condition] = ()
+
+
+def meant_machine(machine: MachineDescription) -> Meaning:
+    """What the checkpoint of a machine is meant to be."""
+    layout = lay_out(build_processor(machine), machine.model)
+    return Meaning(machine.name, layout, program_conditions(machine, layout))
+
+
+def meant_kernel(baked: BakedKernel) -> Meaning:
+    """What a baked checkpoint is meant to be; it has its rows itself: nothing is taken for granted."""
+    return Meaning(baked.machine.name, lay_out(build_baked(baked), baked.machine.model))
+
+
+def certify(
+    directory: str | Path, meaning: Meaning | None, watch: Callable[[int], None] | None = None
+) -> Found:
+    """Prove a checkpoint of a machine or a kernel, and compare it with what it is meant to be, if one says.
+
+    Args:
+        watch: called with each layer before it is proved.
+
+    Raises:
+        ProofError: there is no checkpoint of the kind.
+    """
+    if meaning is None:
+        return Found(prove(directory, watch=watch))
+    differences = check(directory, meaning.layout)
+    return Found(prove(directory, meaning.conditions, watch), meaning.machine, differences)
 
 
 def certify_merged(

@@ -27,6 +27,9 @@ FORMAT_VERSION = 1
 KERNEL_FILE = "kernel.qbin"
 """What a baked checkpoint has besides, for its host."""
 
+CERTIFICATE = "certificate.json"
+"""What a checkpoint has besides that was proved before it was written."""
+
 MAX_POSITIONS = 1 << 20
 
 LAYERS, WEIGHTS = "layers", "weights"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from qgpu.backends.machine.tokens import vocabulary
+from qgpu.backends.transformer.checkpoint import CERTIFICATE
 from qgpu.backends.transformer.merge.base import CONFIG, MergeError
 from qgpu.backends.transformer.merge.card import card
 from qgpu.backends.transformer.merge.configuration import (
@@ -26,7 +27,6 @@ from qgpu.backends.transformer.merge.tensors import MergedTensors
 from qgpu.backends.transformer.merge.tokenizer import write_tokenizer
 
 METADATA = "qgpu.json"
-CERTIFICATE = "certificate.json"
 
 Certify = Callable[[Path], Mapping[str, Any]]
 """Proves a directory, and returns the certificate's content."""

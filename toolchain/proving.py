@@ -1,0 +1,28 @@
+"""`qgpuc --emit-weights --prove`: nothing is written that is not proved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from qgpu.toolchain.diagnostics import failure
+
+if TYPE_CHECKING:
+    from qgpu.backends.prover.certify import Found
+
+
+def proved_content(found: Found) -> dict[str, Any]:
+    """The content of the certificate of what is proved; what is not goes to stderr, a line each.
+
+    Raises:
+        DiagnosticError: something is not proved, or differs from the machine's circuit.
+    """
+    if found.holds:
+        return found.content()
+    for problem in found.problems:
+        click.echo(f"qgpuc: error: {problem}", err=True)
+    count = len(found.problems)
+    rows = "1 row is" if count == 1 else f"{count} rows are"
+    note = "without --prove it is written; qgpu prove takes it then"
+    raise failure(f"nothing is written: {rows} not proved, or not the machine's", note)
