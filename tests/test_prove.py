@@ -282,10 +282,12 @@ FAULTS: dict[str, tuple[str, Callable[[np.ndarray], None]]] = {
     "a strength that is never on": ("0.linear_attn.in_proj_b.weight", lambda t: _scale(t, 2, -1.0)),
     "a gate that is always on": ("3.linear_attn.in_proj_z.weight", lambda t: _put(t, (0, 0), 32.0)),
     "a channel that nothing writes": ("1.mlp.gate_proj.weight", lambda t: _move(t, 0, EMPTY)),
+    "a counter that counts too far": ("6.linear_attn.in_proj_b.weight", lambda t: _put(t, (1, 0), 0.0)),
     "two keys alike": ("2.linear_attn.in_proj_qkv.weight", lambda t: _copy(t, ROM_KEY, ROM_KEY + 1)),
 }
 
 REASONS = {
+    "a counter that counts too far": "a count up to ",
     "a strength that is never on": "is never on",
     "a gate that is always on": "is always on",
     "a channel that nothing writes": f"reads channel {EMPTY}, which holds nothing",

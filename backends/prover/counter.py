@@ -19,7 +19,7 @@ WRITES, KEEPS = 20.0, -104.0
 """sigmoid is exactly 1 from WRITES on and exactly 0 up to KEEPS."""
 
 CASES = 1 << 14
-"""The most cases of a counter's inputs that are looked at one by one."""
+"""The most cases of a counter's inputs, and the most counts, that are looked at one by one."""
 
 F = np.float32
 
@@ -123,6 +123,13 @@ def _simulate(
         round(float(np.mean(_read(layer, constants, F(s), column, gate)) * weight / unit)) for s in sets
     ]
     limit = max(starts) + 1
+    if (number := sum(limit - start + 1 for start in starts)) > CASES:
+        layer.fail(
+            tensor,
+            head.value.start + column,
+            f"a count up to {limit} from {len(sets)} values: {number} steps",
+        )
+        return
     worst = 0.0
     for start, state in zip(starts, sets, strict=True):
         held = F(state)

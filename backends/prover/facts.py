@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, reduce
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 
@@ -143,6 +144,8 @@ class Facts:
         delayed: variables that are 1 exactly where a linear form of the pass before was at least a number.
         tokens: of each variable of the embedding, the ids of the tokens for which it is above 0.
         read: bits by channel and layer that read them into it.
+        counts: what channels hold into which a counter is read.
+        found: what was worked out of these facts, by its name; a copy begins with nothing.
         live: the variables that the residual stream, or a half layer that is looked at, holds.
     """
 
@@ -159,6 +162,8 @@ class Facts:
     delayed: dict[int, Term] = field(default_factory=dict)
     tokens: dict[int, np.ndarray] = field(default_factory=dict)
     read: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    counts: tuple[int, ...] = ()
+    found: dict[str, Any] = field(default_factory=dict)
     live: int = 0
 
     def copy(self) -> Facts:
@@ -170,6 +175,7 @@ class Facts:
             setattr(made, name, dict(getattr(self, name)))
         made.nogoods = defaultdict(dict, {v: dict(sets) for v, sets in self.nogoods.items()})
         made.partners = defaultdict(int, self.partners)
+        made.found = {}
         return made
 
     def same(self, other: Facts) -> bool:

@@ -2,7 +2,8 @@
 
 Rows of lm_head are sorted into kinds: tokens whose rows are alike but for codes. Within a kind every code of
 some bits occurs; a code gains w/2 for each of its ones that is there and loses as much for each that is not,
-so the code that equals the bits is alone the largest. Flags choose a kind: in every case those of one are on.
+so the code that equals the bits is alone the largest. Tokens that have 1 where a bit of the code is never on
+stay below those that have 0 there. Flags choose a kind: in every case those of one are on.
 """
 
 from __future__ import annotations
@@ -100,22 +101,23 @@ def _kind(rows: Rows, weights: np.ndarray, tokens: np.ndarray, fail: Fail) -> Ki
     bits = np.flatnonzero(codes.any(axis=0))
     size = codes[:, bits].max(axis=0)
     uniform = np.isin(codes[:, bits], (0.0,)) | (codes[:, bits] == size)
-    constants = rows.base[tokens] + codes[:, bits].sum(axis=1) / 2
     first = int(tokens[0])
-    if not (uniform.all() and (size > 0).all() and (constants == constants[0]).all()):
+    if not (uniform.all() and (size > 0).all()):
         fail(NAME, first, "the logits of tokens of one kind differ by more than codes of bits")
         return None
     if any(rows.stream.count[c] != 1 for c in (*bits, *flags)):
         fail(NAME, first, "a channel of the logits is not shown to be 0 or 1")
         return None
-    code = (codes[:, bits] > 0) @ (1 << np.arange(len(bits)))
+    constants = rows.base[tokens] + codes[:, bits].sum(axis=1) / 2
+    highest = constants == constants.max()
+    code = (codes[highest][:, bits] > 0) @ (1 << np.arange(len(bits)))
     if len(flags) and (len(code) != 1 << len(bits) or len(np.unique(code)) != len(code)):
         fail(NAME, first, f"{len(code)} tokens are not all codes of {len(bits)} bits")
         return None
     weighed = tuple((int(c), float(own[0, c])) for c in flags)
-    return Kind(
-        tokens, weighed, float(constants[0]), float(size.sum() / 2), float(size.min(initial=np.inf) / 2)
-    )
+    below = constants.max() - constants[~highest].max(initial=-np.inf)
+    margin = min(float(size.min(initial=np.inf)) / 2, float(below))
+    return Kind(tokens, weighed, float(constants.max()), float(size.sum() / 2), margin)
 
 
 def _check_flags(rows: Rows, kinds: list[Kind], scale: float, fail: Fail) -> None:

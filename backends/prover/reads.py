@@ -148,6 +148,7 @@ class Reads:
             errors.counted[channel] = error
             writes.add(channel, Cause(term, facts.closed(1 << term.variables[0], 0), (-2, channel)))
         after = writes.applied(layer.dtype, layer.name("out_proj"), layer.fail)
+        facts.counts += tuple(int(after.at[channel]) for channel, _, _ in self.counters)
         self._round(writes, after, errors)
         facts.live &= bit_set(after.at.tolist())
         return dataclasses.replace(after)

@@ -14,6 +14,7 @@ from qgpu.backends.prover.facts import Cause, Facts, Term
 from qgpu.backends.prover.literals import necessary
 from qgpu.backends.prover.projection import Fail
 from qgpu.backends.prover.relations import exclusive, one_integer
+from qgpu.backends.prover.rows import program_rows
 from qgpu.backends.prover.search import CASES, at_most
 from qgpu.backends.prover.stream import Stream, low_bit
 from qgpu.backends.prover.substitution import highest_form
@@ -187,7 +188,18 @@ def _largest(causes: list[Cause], facts: Facts, guess: int = 1) -> float:
     some = len(causes) == 1 or any(c.source[0] == -1 for c in causes)
     some = some or any(exclusive(a, b) for a, b in combinations(causes, 2))
     cases = CASES_OF_ONE if len(causes) == 1 else CASES
-    return float(guess) if some and at_most(facts, terms, guess, cases) else top
+    if some and at_most(facts, terms, guess, cases):
+        return float(guess)
+    return _largest_in_a_row(causes, facts, top)
+
+
+def _largest_in_a_row(causes: list[Cause], facts: Facts, top: float) -> float:
+    """The largest sum of terms that some row of the program allows, `top` where nothing is known of rows."""
+    rows = program_rows(facts)
+    if rows is None:
+        return top
+    found = max(Cone([c.term for c in clipped], facts).maximum() for clipped in rows.clipped(causes))
+    return min(top, found)
 
 
 def _of_form(term: Term, facts: Facts) -> float:
