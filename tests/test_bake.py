@@ -28,7 +28,7 @@ from qgpu.backends.machine.program import Kernel
 from qgpu.backends.machine.tokens import vocabulary
 from qgpu.backends.prover import certify
 from qgpu.backends.prover.equivalence.check import check
-from qgpu.backends.prover.prove import Certificate, Failure
+from qgpu.backends.prover.prove import Certificate, Failure, prove
 from qgpu.backends.reference.run import run_launch
 from qgpu.backends.transformer import emit_baked
 from qgpu.backends.transformer.bake import build_baked
@@ -142,6 +142,14 @@ def test_what_the_kernel_never_uses_is_gone(folders: Callable[[str], tuple[Path,
 
 def test_the_tensors_are_the_circuit(folders: Callable[[str], tuple[Path, Layout]]) -> None:
     assert check(*folders("dot")) == []
+
+
+def test_loops_and_barriers_are_proved(folders: Callable[[str], tuple[Path, Layout]]) -> None:
+    """What a predicate is made of is one bit in the rows that set one, and no row of a head is idle."""
+    for name in ("collatz", "reduction"):
+        certificate = prove(folders(name)[0])
+        assert [str(failure) for failure in certificate.failures] == []
+        assert certificate.proved and certificate.conditions == []
 
 
 def test_a_kernel_and_its_certificate(tmp_path: Path) -> None:

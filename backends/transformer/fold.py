@@ -18,6 +18,9 @@ from qgpu.backends.transformer.circuit import Channel, Circuit, Column, CounterH
 from qgpu.backends.transformer.ranges import Ranges
 from qgpu.backends.transformer.schedule import Node, inputs_of, outputs_of
 
+OFF = Form({}, 0)
+"""The key of a row that is never written, and the query of one that is never read."""
+
 ROUNDS = 12
 """Rounds of folding at most: what one finds may show the next one more."""
 
@@ -187,8 +190,8 @@ class _Round:
         self._add(
             replace(
                 head,
-                keys=[self._form(head.keys[row]) for row in rows],
-                queries=[self._form(head.queries[row]) for row in rows],
+                keys=[self._form(head.keys[row]) if written[row] else OFF for row in rows],
+                queries=[self._form(head.queries[row]) if read[row].any() else OFF for row in rows],
                 write=self._form(head.write),
                 columns=self._columns[key],
                 initial=head.initial and (self._form(head.initial[0]), head.initial[1]),
