@@ -209,15 +209,20 @@ class _Errors:
         plus, minus, several = (
             round(largest([_mark(c, signs) for c in causes], facts)) for signs in ((1,), (-1,), (1, -1))
         )
-        if several > 1 and not sizes <= {1.0, -1.0}:
-            yield min(sizes) * several, Error(np.inf, np.inf)
-            return
         if several <= 1:
             for size in sizes:
                 yield size, single if size > 0 else Error(single.above, single.below)
             return
-        for (ups, downs), error in sum_errors(single, plus, minus, several).items():
-            yield float(ups - downs), rounded_error(error, ups - downs, dtype)
+        units = set(map(abs, sizes))
+        unit = min(units)
+        if len(units) > 1 or np.frexp(unit)[0] != 0.5:
+            yield unit * several, Error(np.inf, np.inf)
+            return
+        # Rounding takes no notice of a power of two.
+        each = Error(single.below / unit, single.above / unit)
+        for (ups, downs), error in sum_errors(each, plus, minus, several).items():
+            off = rounded_error(error, ups - downs, dtype)
+            yield unit * (ups - downs), Error(unit * off.below, unit * off.above)
 
 
 def _mark(cause: Cause, signs: tuple[int, ...]) -> Cause:

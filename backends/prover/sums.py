@@ -53,14 +53,17 @@ class Sum:
         erasing = [c for c in moving if c.term.variables == (variable,)]
         moving = [c for c in moving if c.term.variables != (variable,)]
         kept, shift = _own(stream, channel, variable, erasing)
-        made, more = ([], 0.0) if erasing or not kept else _made_of(stream, channel, variable, moving)
-        moving, shift = _merged(moving + made, facts) if made else moving + kept, shift + more
+        overlap = not erasing and bool(kept) and _overlap(facts, variable, moving)
+        made, more = _made_of(stream, channel, variable) if overlap else (kept, 0.0)
+        others, moving = moving, _merged(moving + made, facts) if overlap else moving + kept
         terms = [c.term for c in moving]
         steps = [float(low_bit(t.table).min()) for t in terms]
         unit = min((s for s in steps if not np.isinf(s)), default=1.0)
         top, bottom = _bounds(moving, unit, facts)
+        if bottom < 0 and kept and not erasing and not overlap:
+            bottom = max(bottom, _lowest(stream, channel, variable, others, unit))
         raising = [c for c in moving if (c.term.table > 0).any()] if bottom == 0 else None
-        base = stream.low[channel] + constant + shift
+        base = stream.low[channel] + constant + shift + more
         return Sum(base + bottom, unit, round((top - bottom) / unit), terms, -bottom, raising)
 
 
@@ -108,19 +111,31 @@ def _own(stream: Stream, channel: int, variable: int, erasing: list[Cause]) -> t
     return [Cause(term, literals, (-1, channel), cases)], shift
 
 
-def _made_of(stream: Stream, channel: int, variable: int, moving: list[Cause]) -> tuple[list[Cause], float]:
-    """What made a channel's content and a constant, where more functions of one of its integers are added.
-
-    The neurons of a function may lie in two layers: what stands between is neither here nor there.
-    """
+def _made_of(stream: Stream, channel: int, variable: int) -> tuple[list[Cause], float]:
+    """What made a channel's content, as causes and a constant."""
     facts, unit = stream.facts, float(stream.unit[channel])
     terms = facts.definition[variable] or ()
-    forms = {(c.term.variables, c.term.weights) for c in moving}
-    if facts.count[variable] == 1 or forms.isdisjoint((t.variables, t.weights) for t in terms):
-        return [], 0.0
     added = [dataclasses.replace(t, table=unit * t.table) for t in terms if t.variables and t.table.any()]
     causes = [_cause(facts, term, (-1, channel)) for term in added]
     return causes, unit * sum(float(t.table[0]) for t in terms if not t.variables)
+
+
+def _overlap(facts: Facts, variable: int, moving: list[Cause]) -> bool:
+    """Whether more functions of an integer are added of which some made a channel's content.
+
+    The neurons of a function may lie in two layers: what stands between is neither here nor there.
+    """
+    forms = {(c.term.variables, c.term.weights) for c in moving}
+    terms = facts.definition[variable] or ()
+    return facts.count[variable] != 1 and not forms.isdisjoint((t.variables, t.weights) for t in terms)
+
+
+def _lowest(stream: Stream, channel: int, variable: int, others: list[Cause], unit: float) -> float:
+    """A lower bound of what is added to a channel's content, what made it standing for the content."""
+    made, constant = _made_of(stream, channel, variable)
+    if not made:
+        return -np.inf
+    return min(0.0, constant + _bounds(_merged(others + made, stream.facts), unit, stream.facts)[1])
 
 
 def _bounds(causes: list[Cause], unit: float, facts: Facts) -> tuple[float, float]:
