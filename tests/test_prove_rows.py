@@ -21,9 +21,8 @@ from test_prove import allowed, cones, value
 def test_intervals_of_rows_have_all_that_can_be(cone: tuple[list[Term], Facts]) -> None:
     terms, facts = cone
     facts.counts = (0,)
-    rows = program_rows(facts)
-    assume(rows is not None)
-    assert rows is not None
+    assume(program_rows(facts))
+    (rows,) = program_rows(facts)
     numbers = np.stack([rows.variable(root)[0] for root in rows.roots], axis=1).tolist()
     for case in allowed(facts):
         row = numbers.index([case[root] for root in rows.roots])

@@ -8,7 +8,6 @@ operand leaves most bits of a result 0 shows in them.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -106,27 +105,23 @@ class Rows:
         return low.clip(0, count), high.clip(0, count)
 
 
-def program_rows(facts: Facts) -> Rows | None:
-    """Cases by the count that most definitions read; None where there is none, or they are too many."""
+def program_rows(facts: Facts) -> list[Rows]:
+    """Cases by each count that definitions read, where these are not too many; one is the program's."""
     if "rows" not in facts.found:
-        facts.found["rows"] = _program_rows(facts)
+        facts.found["rows"] = list(_program_rows(facts))
     return facts.found["rows"]
 
 
-def _program_rows(facts: Facts) -> Rows | None:
-    reading: Counter[int] = Counter()
+def _program_rows(facts: Facts) -> Iterator[Rows]:
     beside: dict[int, set[int]] = {count: set() for count in facts.counts}
     terms = (term for definition in facts.definition for term in definition or ())
     for term in terms:
         for count in beside.keys() & set(term.variables):
-            reading[count] += 1
             beside[count] |= set(term.variables)
-    if not reading:
-        return None
-    ((count, _),) = reading.most_common(1)
-    roots = sorted(beside[count])
-    values = cases(facts, roots)
-    return None if values is None or len(values) > MOST else Rows(facts, roots, values)
+    for roots in map(sorted, filter(None, beside.values())):
+        values = cases(facts, roots)
+        if values is not None and len(values) <= MOST:
+            yield Rows(facts, roots, values)
 
 
 def _at_most(term: Term, limit: int) -> Term:

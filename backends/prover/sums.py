@@ -210,11 +210,10 @@ def _largest(causes: list[Cause], facts: Facts, guess: int = 1) -> float:
 
 def _largest_in_a_row(causes: list[Cause], facts: Facts, top: float) -> float:
     """The largest sum of terms that some row of the program allows, `top` where nothing is known of rows."""
-    rows = program_rows(facts)
-    if rows is None:
-        return top
-    found = max(Cone([c.term for c in clipped], facts).maximum() for clipped in rows.clipped(causes))
-    return min(top, found)
+    for rows in program_rows(facts):
+        found = max(Cone([c.term for c in clipped], facts).maximum() for clipped in rows.clipped(causes))
+        top = min(top, found)
+    return top
 
 
 def _of_form(term: Term, facts: Facts) -> float:
