@@ -54,14 +54,14 @@ def prove_command(directory: str, machine: str | None, certificate: str | None, 
     _report(found)
 
 
-def _certify(directory: str, machine: str | None, watch: Callable[[int], None]) -> Found:
+def _certify(directory: str, machine: str | None, watch: Callable[[int], object]) -> Found:
     """Prove a checkpoint of a machine or a kernel by itself."""
     from qgpu.backends.prover.certify import certify
 
     return certify(directory, None if machine is None else _meant(directory, machine), watch)
 
 
-def _certify_merged(directory: str, machine: str | None, watch: Callable[[int], None]) -> Found:
+def _certify_merged(directory: str, machine: str | None, watch: Callable[[int], object]) -> Found:
     from qgpu.backends.prover.certify import certify_merged
     from qgpu.backends.prover.merged.circuit import meant_by
     from qgpu.backends.prover.merged.weights import open_weights

@@ -79,7 +79,7 @@ def meant_kernel(baked: BakedKernel) -> Meaning:
 
 
 def certify(
-    directory: str | Path, meaning: Meaning | None, watch: Callable[[int], None] | None = None
+    directory: str | Path, meaning: Meaning | None, watch: Callable[[int], object] | None = None
 ) -> Found:
     """Prove a checkpoint of a machine or a kernel, and compare it with what it is meant to be, if one says.
 
@@ -96,7 +96,7 @@ def certify(
 
 
 def certify_merged(
-    directory: str | Path, plan: MergePlan | None, watch: Callable[[int], None] | None = None
+    directory: str | Path, plan: MergePlan | None, watch: Callable[[int], object] | None = None
 ) -> Found:
     """Prove a merged checkpoint, and compare it with what a plan means it to be where there is one.
 

@@ -77,7 +77,7 @@ class Certificate:
 def prove(
     directory: str | Path,
     conditions: Sequence[Condition] = (),
-    watch: Callable[[int], None] | None = None,
+    watch: Callable[[int], object] | None = None,
     layers: int | None = None,
 ) -> Certificate:
     """Prove a checkpoint, and report what cannot be.
@@ -114,7 +114,7 @@ class Proof:
             self._seen.add((tensor, row))
             self.certificate.failures.append(Failure(tensor, row, reason))
 
-    def run(self, watch: Callable[[int], None], layers: int | None) -> Certificate:
+    def run(self, watch: Callable[[int], object], layers: int | None) -> Certificate:
         """Prove the first layers alone, or all and the logits."""
         stream = self.through(watch, layers)
         if layers is not None:
@@ -123,7 +123,7 @@ class Proof:
         self.certificate.complete = True
         return self.certificate
 
-    def through(self, watch: Callable[[int], None], layers: int | None) -> Stream:
+    def through(self, watch: Callable[[int], object], layers: int | None) -> Stream:
         """Prove the first layers, or all, and return the stream after them."""
         stream = embedded(self.checkpoint["model.embed_tokens.weight"])
         for layer, kind in enumerate(self.config["layer_types"][:layers]):

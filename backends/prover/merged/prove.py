@@ -44,7 +44,7 @@ class MergedCertificate(Certificate):
 def prove_merged(
     directory: str | Path,
     conditions: Sequence[Condition] = (),
-    watch: Callable[[int], None] | None = None,
+    watch: Callable[[int], object] | None = None,
     layers: int | None = None,
 ) -> MergedCertificate:
     """Prove a merged checkpoint, and report what cannot be.
@@ -73,7 +73,7 @@ class _MergedProof:
             self._seen.add((tensor, row))
             self.failures.append(Failure(tensor, row, reason))
 
-    def run(self, watch: Callable[[int], None], layers: int | None) -> MergedCertificate:
+    def run(self, watch: Callable[[int], object], layers: int | None) -> MergedCertificate:
         text = read_text(self.weights, self.fail)
         self.view.check_idle(self.fail)
         stream = self.proof.through(watch, layers)
