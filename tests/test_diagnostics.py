@@ -15,6 +15,7 @@ from qgpu.toolchain.diagnostics import (
     render,
     reporting,
     summary,
+    without_warnings,
 )
 
 SOURCE = Source("k.cu", "int x;\n\ty = foo(1);\r\nlast")
@@ -77,6 +78,18 @@ class Terminal(io.StringIO):
 def test_colour_only_on_a_terminal(stream: io.StringIO, coloured: bool) -> None:
     emit([SOURCE.diagnostic("m", 1, 1)], stream=stream)
     assert ("\x1b[" in stream.getvalue()) == coloured
+
+
+def test_who_compiles_many_kernels_sees_errors_alone() -> None:
+    stream, warning = io.StringIO(), SOURCE.diagnostic("w", 1, 1, severity="warning")
+    with without_warnings():
+        emit([warning], stream=stream)
+        assert stream.getvalue() == ""
+        emit([warning, SOURCE.diagnostic("m", 1, 1)], stream=stream)
+    assert "error: m" in stream.getvalue()
+    assert "warning" not in stream.getvalue()
+    emit([warning], stream=stream)
+    assert "warning: w" in stream.getvalue()
 
 
 def test_reporting_ends_with_status_1(capsys: pytest.CaptureFixture[str]) -> None:

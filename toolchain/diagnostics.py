@@ -9,10 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal, TextIO
 
 Severity = Literal["error", "warning", "note"]
+
+_WARNS: ContextVar[bool] = ContextVar("warns", default=True)
 
 _BOLD, _RESET, _CARET = "\x1b[1m", "\x1b[0m", "\x1b[1;32m"
 _COLOUR: dict[Severity, str] = {"error": "\x1b[1;31m", "warning": "\x1b[1;35m", "note": "\x1b[1;36m"}
@@ -119,10 +122,20 @@ def summary(diagnostics: Iterable[Diagnostic]) -> str:
 def emit(diagnostics: Iterable[Diagnostic], *, program: str = "qgpuc", stream: TextIO | None = None) -> None:
     """Print diagnostics and their summary to stderr, in colour on a terminal."""
     out = sys.stderr if stream is None else stream
-    diagnostics = tuple(diagnostics)
+    diagnostics = tuple(d for d in diagnostics if d.severity != "warning" or _WARNS.get())
     if diagnostics:
         print(render(diagnostics, program=program, colour=out.isatty()), file=out)
         print(summary(diagnostics), file=out)
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Print no warnings while the body runs: it compiles kernels by the hundred, and errors are its result."""
+    before = _WARNS.set(False)
+    try:
+        yield
+    finally:
+        _WARNS.reset(before)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from qgpu.toolchain.compile import (
     optimise,
 )
 from qgpu.toolchain.cuda import CudaOptions
-from qgpu.toolchain.diagnostics import DiagnosticError, Source
+from qgpu.toolchain.diagnostics import DiagnosticError, Source, without_warnings
 
 if TYPE_CHECKING:
     from qgpu.runtime.verify import Verifier
@@ -93,6 +93,7 @@ def cell_of(results: Sequence[Result]) -> Cell:
     return Cell(state, passed, len(results), why)
 
 
+@without_warnings()
 def run_case(case: Case, executors: Sequence[Executor]) -> dict[str, Cell]:
     """The cells of a case, by the names of the executors."""
     try:

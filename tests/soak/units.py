@@ -20,7 +20,7 @@ from qgpu.backends.machine.program import Kernel
 from qgpu.ir import print_function
 from qgpu.toolchain.compile import CompileOptions, compile_source
 from qgpu.toolchain.cuda import CudaOptions
-from qgpu.toolchain.diagnostics import Source
+from qgpu.toolchain.diagnostics import Source, without_warnings
 
 Argument = int | bytes
 Array = np.ndarray
@@ -54,6 +54,7 @@ class Example:
     architecture: str
     launches: tuple[tuple[Dim3, Dim3, int, tuple[Any, ...]], ...]
 
+    @without_warnings()
     def program(self, machine: MachineDescription) -> Kernel:
         """The kernel's machine code. Raises DiagnosticError where it does not fit."""
         options = CompileOptions(cuda=CudaOptions(architecture=self.architecture), kernels=(self.name,))
