@@ -130,7 +130,7 @@ def emit(diagnostics: Iterable[Diagnostic], *, program: str = "qgpuc", stream: T
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """Print no warnings while the body runs: it compiles kernels by the hundred, and errors are its result."""
+    """Print no warnings while the body runs, which compiles kernels by the hundred."""
     before = _WARNS.set(False)
     try:
         yield
