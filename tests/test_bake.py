@@ -28,7 +28,7 @@ from qgpu.backends.machine.program import Kernel
 from qgpu.backends.machine.tokens import vocabulary
 from qgpu.backends.prover import certify
 from qgpu.backends.prover.equivalence.check import check
-from qgpu.backends.prover.prove import Certificate, Failure, prove
+from qgpu.backends.prover.prove import RIGHT_NUMBERS, Certificate, Failure, prove
 from qgpu.backends.reference.run import run_launch
 from qgpu.backends.transformer import emit_baked
 from qgpu.backends.transformer.bake import build_baked
@@ -150,6 +150,7 @@ def test_loops_and_barriers_are_proved(folders: Callable[[str], tuple[Path, Layo
         certificate = prove(folders(name)[0])
         assert [str(failure) for failure in certificate.failures] == []
         assert certificate.proved and certificate.conditions == []
+        assert RIGHT_NUMBERS in certificate.not_shown
 
 
 def test_a_kernel_and_its_certificate(tmp_path: Path) -> None:
@@ -162,6 +163,7 @@ def test_a_kernel_and_its_certificate(tmp_path: Path) -> None:
     weights = (tmp_path / "model.safetensors").read_bytes()
     assert certificate["sha256"] == hashlib.sha256(weights).hexdigest()
     assert certificate["machine"] == "small"
+    assert RIGHT_NUMBERS not in certificate["not_shown"]
 
 
 @pytest.fixture

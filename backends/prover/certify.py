@@ -15,7 +15,7 @@ from qgpu.backends.prover.merged.circuit import differences, merged_conditions
 from qgpu.backends.prover.merged.prove import prove_merged
 from qgpu.backends.prover.merged.weights import open_weights
 from qgpu.backends.prover.program import Condition, program_conditions
-from qgpu.backends.prover.prove import Certificate, prove
+from qgpu.backends.prover.prove import RIGHT_NUMBERS, Certificate, prove
 from qgpu.backends.transformer.bake import build_baked
 from qgpu.backends.transformer.emit import Layout, lay_out
 from qgpu.backends.transformer.merge.plan import MergePlan
@@ -48,9 +48,11 @@ class Found:
     def content(self) -> dict[str, Any]:
         """The content of a certificate file."""
         content = self.proof.to_json()
-        if self.differences is not None:
-            content |= {"machine": self.machine, "differences": [asdict(d) for d in self.differences]}
-        return content
+        if self.differences is None:
+            return content
+        not_shown = [what for what in content["not_shown"] if what != RIGHT_NUMBERS]
+        compared = {"machine": self.machine, "differences": [asdict(d) for d in self.differences]}
+        return content | compared | {"not_shown": not_shown}
 
 
 @dataclass(frozen=True)

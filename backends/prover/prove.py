@@ -23,8 +23,11 @@ FORMAT_VERSION = 1
 """Version of the certificate."""
 
 
+RIGHT_NUMBERS = "that the numbers are the right ones: an exact weight may be a wrong one"
+"""Not shown of tensors alone; a comparison with a circuit shows it."""
+
 NOT_SHOWN = (
-    "that the numbers are the right ones: an exact weight may be a wrong one",
+    RIGHT_NUMBERS,
     "the code of the stock layer, its kernels' IEEE arithmetic, and the chunked form of the delta rule",
 )
 """What a certificate says nothing about."""
