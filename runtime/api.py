@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -100,6 +100,8 @@ def compile(
     """
     _check_backend(backend)
     described = machine if isinstance(machine, MachineDescription) else load_description(machine or "default")
+    if Path(source).is_dir():
+        raise failure("a folder: qgpu run takes a baked checkpoint", file=os.fspath(source))
     if _is_path(source):
         program, chosen = open_kernel(source, described, kernel)
         difference = None if machine is None else machine_difference(program.machine, described)
@@ -170,6 +172,14 @@ class CompiledKernel:
     def report(self) -> Report:
         """What it takes of its machine; `print` shows it."""
         return report_of(self.program, self.kernel)
+
+    def __call__(self, *arguments: object) -> NoReturn:
+        """Refuse a launch without sizes.
+
+        Raises:
+            ArgumentError: always.
+        """
+        raise ArgumentError("a launch needs its sizes: write kernel[grid, block](...)")
 
     def __getitem__(self, sizes: tuple[Size, Size] | tuple[Size, Size, int]) -> ConfiguredKernel:
         """`kernel[grid, block]` or `kernel[grid, block, shared_bytes]`; sizes are numbers or (x, y, z).

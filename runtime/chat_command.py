@@ -98,6 +98,8 @@ def ask_command(
 
     stdout has the answer alone; what ran where goes to stderr.
     """
+    if not question.strip():
+        raise click.UsageError("The question is empty.")
     with refusing():
         chat = _Chat(model, backend, device, check, think)
         try:
@@ -269,6 +271,8 @@ def _load_line_editing() -> None:
 
 def _questions() -> Iterator[str]:
     """The lines that someone types, or those of a file; an empty one ends a conversation on a terminal."""
+    if sys.stdin is None:
+        return
     if not sys.stdin.isatty():
         yield from filter(None, map(str.strip, sys.stdin))
         return

@@ -116,9 +116,11 @@ def open_ir(
     Raises:
         DiagnosticError: the file cannot be read, has no IR, or is at fault, or there is no such kernel.
     """
+    hint = "give the source instead"
+    if Path(path).is_dir():
+        raise failure("a folder: a checkpoint has no IR", hint, file=os.fspath(path))
     found = _source(path)
     if isinstance(found, Program):
-        hint = "give the source instead"
         raise failure("machine code, of which there is no IR", hint, file=os.fspath(path))
     return compile_kernel_to_ir(found, kernel, options)
 

@@ -12,12 +12,16 @@ import click
 
 from qgpu.backends.machine.description import DescriptionError, load_description
 from qgpu.runtime.baked import is_checkpoint, open_baked
-from qgpu.runtime.checkpoints import CheckpointError, baked_hash, machine_difference
+from qgpu.runtime.checkpoints import CheckpointError, baked_hash, checkpoint_machine, machine_difference
 from qgpu.toolchain.diagnostics import failure, reporting
+from qgpu.toolchain.outputs import check_output, write_output
 from qgpu.toolchain.progress import stages
 
 if TYPE_CHECKING:
     from qgpu.backends.prover.certify import Found, Meaning
+
+CERTIFICATE = "certificate.json"
+"""What a checkpoint that was proved before it was written has besides."""
 
 
 @click.command("prove")
@@ -39,8 +43,12 @@ def prove_command(directory: str, machine: str | None, certificate: str | None, 
     from qgpu.backends.prover.checkpoint import ProofError
     from qgpu.backends.transformer.merge.parts import merged_table
 
+    if certificate is not None:
+        _check_certificate(directory, certificate)
     with reporting("qgpu"):
         certify = _certify if merged_table(directory) is None else _certify_merged
+        if machine is None:
+            _tell_of_machine(directory)
         try:
             with stages(f"proof of '{directory}'") as tell:
                 tell("its tensors" if machine is None else f"the circuit of machine '{machine}'")
@@ -49,7 +57,7 @@ def prove_command(directory: str, machine: str | None, certificate: str | None, 
             raise failure(str(error)) from None
         content = found.content()
         if certificate is not None:
-            _write(Path(certificate), json.dumps(content, indent=1) + "\n")
+            write_output(certificate, (json.dumps(content, indent=1) + "\n").encode())
     click.echo(json.dumps(content) if as_json else "\n".join(_lines(found)))
     _report(found)
 
@@ -66,28 +74,51 @@ def _certify_merged(directory: str, machine: str | None, watch: Callable[[int], 
     from qgpu.backends.prover.merged.circuit import meant_by
     from qgpu.backends.prover.merged.weights import open_weights
 
-    plan = None if machine is None else meant_by(open_weights(directory), load_description(machine))
-    return certify_merged(directory, plan, watch)
+    if machine is None:
+        return certify_merged(directory, None, watch)
+    described = load_description(machine)
+    if difference := machine_difference(checkpoint_machine(directory), described):
+        raise CheckpointError(f"'{directory}' is the checkpoint of another machine: {difference}")
+    return certify_merged(directory, meant_by(open_weights(directory), described), watch)
 
 
 def _meant(directory: str, machine: str) -> Meaning:
-    """The circuit that a checkpoint is meant to be."""
+    """The circuit that a checkpoint is meant to be.
+
+    Raises:
+        CheckpointError: the checkpoint says that it is another machine's.
+    """
     from qgpu.backends.prover.certify import meant_kernel, meant_machine
 
     described = load_description(machine)
-    if not is_checkpoint(directory) or baked_hash(directory) is None:
+    if not is_checkpoint(directory):
         return meant_machine(described)
-    baked = open_baked(directory)
-    if difference := machine_difference(baked.machine, described):
+    if difference := machine_difference(checkpoint_machine(directory), described):
         raise CheckpointError(f"'{directory}' is the checkpoint of another machine: {difference}")
-    return meant_kernel(baked)
+    return meant_machine(described) if baked_hash(directory) is None else meant_kernel(open_baked(directory))
 
 
-def _write(path: Path, text: str) -> None:
+def _tell_of_machine(directory: str) -> None:
+    """Say which machine a checkpoint is, since without its rules much of one is not proved, and slowly."""
     try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise failure(f"'{path}': {error.strerror or error}") from None
+        name = checkpoint_machine(directory).name
+        alone = baked_hash(directory) is None
+    except CheckpointError:
+        return
+    if alone:
+        click.echo(
+            f"qgpu: note: with --against-machine {name} the rules of its programs are known, "
+            "and the circuit is compared; without them some rows are left, after a long search",
+            err=True,
+        )
+
+
+def _check_certificate(directory: str, certificate: str) -> None:
+    """Refuse, before the work, a certificate in place of another file of the checkpoint, or in no folder."""
+    files = (str(file) for file in Path(directory).rglob("*") if file.name != CERTIFICATE)
+    check_output(files, certificate)
+    if not Path(certificate).absolute().parent.is_dir():
+        raise click.UsageError(f"There is no folder '{Path(certificate).parent}'.")
 
 
 def _report(found: Found) -> None:

@@ -26,6 +26,7 @@ from qgpu.runtime.results import (
     verification_line,
 )
 from qgpu.runtime.structures import Structure, spread
+from qgpu.toolchain.progress import stages
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ def run_launch(launch: Launch, wanted: EngineChoice, check: bool, limit: int, tr
     if wanted.backend == "vector":
         from qgpu.runtime.vector import run_vector
 
-        return run_vector(launch, limit)
+        with stages(f"back end '{wanted.backend}'"):
+            return run_vector(launch, limit)
     if wanted.backend == "verify":
         return _verify(launch, wanted, limit, trace)
     engine = make_engine(

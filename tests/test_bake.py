@@ -7,7 +7,10 @@ import hashlib
 import json
 import random
 import runpy
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -157,9 +160,12 @@ def test_a_kernel_and_its_certificate(tmp_path: Path) -> None:
     """Proved before it is written, without conditions on programs."""
     options = ("--emit-weights", "--bake", "--prove", "-o", tmp_path, "--machine", "small")
     result = invoke(driver.main, ROOT / "examples" / "dot.cu", *options)
-    assert (result.exit_code, result.output) == (0, "")
+    assert (result.exit_code, result.stdout) == (0, "")
     certificate = json.loads((tmp_path / "certificate.json").read_text())
-    assert certificate["proved"] and certificate["conditions"] == [] == certificate["differences"]
+    assert result.stderr == f"qgpuc: proved: float32, sha256 {certificate['sha256']}\n"
+    assert certificate["proved"] and certificate["differences"] == []
+    assert certificate["conditions"] == []
+    assert certificate["kernel"] == "dot"
     weights = (tmp_path / "model.safetensors").read_bytes()
     assert certificate["sha256"] == hashlib.sha256(weights).hexdigest()
     assert certificate["machine"] == "small"
@@ -212,6 +218,39 @@ def test_a_certificate_goes_with_its_tensors(
     (tmp_path / "certificate.json").write_text("of others")
     assert invoke(driver.main, *what, "--emit-weights", "--machine", "small", "-o", tmp_path).exit_code == 0
     assert [file.name for file in tmp_path.iterdir()] == ["qgpu.json"]
+
+
+@pytest.mark.parametrize(
+    ("there", "message"),
+    [
+        ({"config.json": "{}"}, "holds another model: config.json"),
+        ({"model.safetensors.index.json": "{}", "qgpu.json": "{}"}, "holds another model: model.safetensors"),
+        ({"generation_config.json/x": ""}, "'generation_config.json' is a folder there"),
+    ],
+)
+def test_a_folder_of_another_model_stays_as_it_is(
+    found: Callable[..., None], tmp_path: Path, there: dict[str, str], message: str
+) -> None:
+    for name, content in there.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    found()
+    result = invoke(driver.main, "--emit-weights", "--machine", "small", "-o", tmp_path)
+    assert (result.exit_code, message in result.stderr) == (1, True), result.stderr
+    assert {str(f.relative_to(tmp_path)) for f in tmp_path.rglob("*") if f.is_file()} == set(there)
+
+
+def test_a_build_that_is_ended_leaves_nothing(tmp_path: Path) -> None:
+    """SIGTERM in the middle of a proof."""
+    code = "from qgpu.toolchain.driver import main; main(prog_name='qgpuc')"
+    options = ("--emit-weights", "--machine", "small", "--prove", "-o", str(tmp_path / "out"))
+    with subprocess.Popen([sys.executable, "-c", code, *options]) as process:
+        while not list(tmp_path.glob("out/.qgpuc-*/qgpu.json")):
+            assert process.poll() is None
+            time.sleep(0.1)
+        process.terminate()
+        assert process.wait() == 128 + signal.SIGTERM
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_a_proof_is_of_weights() -> None:

@@ -315,6 +315,16 @@ def test_ask_shows_on_a_terminal_how_far_it_is(
     assert told.count("computing") == 1
 
 
+def test_an_empty_question(command: Callable[..., click.testing.Result]) -> None:
+    result = command([last_answer], "ask", "MODEL", "  ")
+    assert (result.exit_code, "The question is empty" in result.stderr) == (2, True)
+
+
+def test_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    assert list(chat_command._questions()) == []
+
+
 def test_ask_without_an_answer(command: Callable[..., click.testing.Result]) -> None:
     result = command([itertools.repeat("no end ")], "ask", "MODEL", "?")
     assert (result.exit_code, result.stdout) == (1, "")

@@ -15,11 +15,11 @@ from safetensors.numpy import load_file, save_file
 
 from changes.weights import LIVE, NORM, Weights
 from qgpu.backends.machine.description import SMALL, MachineDescription
+from qgpu.backends.prover import certify
 from qgpu.backends.prover import prove as prover
 from qgpu.backends.prover.checkpoint import Checkpoint
 from qgpu.backends.prover.equivalence.check import Equivalence, check
 from qgpu.backends.prover.equivalence.meant import Meant
-from qgpu.backends.transformer import emit
 from qgpu.backends.transformer.emit import Layout, lay_out
 from qgpu.backends.transformer.processor import build_processor
 from qgpu.runtime.prove_command import prove_command
@@ -152,9 +152,9 @@ def test_the_command_says_what_differs(
     checkpoint: Built, layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The proof itself is taken for done, and the layout for made."""
-    monkeypatch.setattr(emit, "lay_out", lambda *arguments: layout)
+    monkeypatch.setattr(certify, "lay_out", lambda *arguments: layout)
     proof = prover.Certificate("0", "float32", [], complete=True)
-    monkeypatch.setattr(prover, "prove", lambda *arguments: proof)
+    monkeypatch.setattr(certify, "prove", lambda *arguments: proof)
     folder = tmp_path / "changed"
     shutil.copytree(checkpoint(SMALL, "float32"), folder)
     arguments = [
@@ -176,3 +176,17 @@ def test_the_command_says_what_differs(
     certificate = json.loads((tmp_path / "certificate.json").read_text())
     assert certificate["machine"] == "small"
     assert {d["row"] for d in certificate["differences"]} == {40}
+
+
+def test_the_command_refuses_what_would_be_in_vain_or_lost(checkpoint: Built, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(checkpoint(SMALL, "float32"), folder)
+    before = (folder / "config.json").read_bytes()
+    for arguments, status, message in (
+        (["--certificate", str(folder / "config.json")], 2, "is the input file"),
+        (["--certificate", str(tmp_path / "none" / "c.json")], 2, "There is no folder"),
+        (["--against-machine", "seed"], 1, "is the checkpoint of another machine: 'small' has"),
+    ):
+        result = CliRunner(catch_exceptions=False).invoke(prove_command, [str(folder), *arguments])
+        assert (result.exit_code, message in result.stderr) == (status, True), result.stderr
+    assert (folder / "config.json").read_bytes() == before

@@ -283,10 +283,12 @@ FAULTS: dict[str, tuple[str, Callable[[np.ndarray], None]]] = {
     "a gate that is always on": ("3.linear_attn.in_proj_z.weight", lambda t: _put(t, (0, 0), 32.0)),
     "a channel that nothing writes": ("1.mlp.gate_proj.weight", lambda t: _move(t, 0, EMPTY)),
     "a counter that counts too far": ("6.linear_attn.in_proj_b.weight", lambda t: _put(t, (1, 0), 0.0)),
+    "attention that may not be finite": ("9.self_attn.v_proj.weight", lambda t: _put(t, (0, 0), 1e38)),
     "two keys alike": ("2.linear_attn.in_proj_qkv.weight", lambda t: _copy(t, ROM_KEY, ROM_KEY + 1)),
 }
 
 REASONS = {
+    "attention that may not be finite": "attention may not be finite",
     "a counter that counts too far": "a count up to ",
     "a strength that is never on": "is never on",
     "a gate that is always on": "is always on",
@@ -334,3 +336,45 @@ def test_a_planted_fault_is_named(checkpoint: Checkpoint, tmp_path: Path, fault:
 def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ProofError):
         prove(tmp_path)
+
+
+def _edited(source: Path, folder: Path, changes: dict[str, Any]) -> Path:
+    """The same checkpoint with another configuration; None takes an entry away."""
+    config = json.loads((source / "config.json").read_text())
+    config = {name: value for name, value in (config | changes).items() if value is not None}
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "model.safetensors").symlink_to(source / "model.safetensors")
+    return folder
+
+
+OTHER_MODELS: list[dict[str, Any]] = [
+    *({"rms_norm_eps": eps} for eps in (-1.0, 0, 1e9, float("nan"), "x")),
+    *({"num_hidden_layers": layers} for layers in (8, "9")),
+    {"num_hidden_layers": 1, "layer_types": ["full_attention"]},
+    {"layer_types": 3},
+    {"vocab_size": 5},
+    {"hidden_size": 256},
+    {"intermediate_size": 800},
+    {"head_dim": 128},
+    {"linear_conv_kernel_dim": 3},
+    {"linear_key_head_dim": "128"},
+    {"linear_num_key_heads": None, "linear_num_value_heads": None},
+    {"tie_word_embeddings": True},
+    {"quantization_config": {"load_in_8bit": True}},
+    {"text_config": {"hidden_size": 64}},
+    {"hidden_act": "gelu"},
+]
+
+
+@pytest.mark.parametrize("changes", OTHER_MODELS, ids=str)
+def test_a_configuration_of_another_model_proves_nothing(
+    checkpoint: Checkpoint, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    with pytest.raises(ProofError):
+        prove(_edited(checkpoint(SMALL, "float32"), tmp_path / "edited", changes), layers=0)
+
+
+def test_entries_that_have_a_default_may_lack(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    folder = _edited(checkpoint(SMALL, "float32"), tmp_path / "edited", {"rms_norm_eps": None})
+    assert prove(folder, layers=1).failures == []

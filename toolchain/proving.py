@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 
 
 def proved_content(found: Found) -> dict[str, Any]:
-    """The content of the certificate of what is proved; what is not goes to stderr, a line each.
+    """The content of the certificate of what is proved, which stderr is told; what is not, a line each.
 
     Raises:
         DiagnosticError: something is not proved, or differs from the machine's circuit.
     """
     if found.holds:
+        click.echo(f"qgpuc: proved: {found.proof.dtype}, sha256 {found.proof.sha256}", err=True)
         return found.content()
     for problem in found.problems:
         click.echo(f"qgpuc: error: {problem}", err=True)

@@ -1,6 +1,7 @@
 """`qgpuc --emit-weights`: the checkpoint of a machine, of a kernel, or of a machine in a base."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,8 @@ from qgpu.toolchain.job import Job, compile_job, machine_named
 from qgpu.toolchain.merging import MergeOptions, merge_machine
 from qgpu.toolchain.progress import stages
 from qgpu.toolchain.proving import proved_content
+
+CONFIG, METADATA, SHARDS = "config.json", "qgpu.json", "model.safetensors.index.json"
 
 if TYPE_CHECKING:
     from qgpu.backends.machine.description import MachineDescription
@@ -95,6 +98,17 @@ def write_baked(
         _write_checkpoint(folder, lambda directory: write(directory, tell))
 
 
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder whose files are not those of a checkpoint of this kind."""
+    if folder.exists() and not folder.is_dir():
+        raise failure(f"'{folder}' is no folder")
+    others = [folder / name for name in (CONFIG, SHARDS) if (folder / name).exists()]
+    if others and (others[-1].name == SHARDS or not (folder / METADATA).exists()):
+        raise failure(f"'{folder}' holds another model: {others[-1].name}", "name a folder of its own")
+    if blocked := next((file for file in folder.glob("*.json") if file.is_dir()), None):
+        raise failure(f"cannot write '{folder}': '{blocked.name}' is a folder there")
+
+
 def _certify(directory: str, meaning: "Meaning", tell: "Tell") -> None:
     """Prove a checkpoint, and put the certificate beside it.
 
@@ -112,7 +126,12 @@ def _certify(directory: str, meaning: "Meaning", tell: "Tell") -> None:
 
 
 def _write_checkpoint(folder: Path, write: Callable[[str], object]) -> None:
-    """Write a checkpoint into a folder, which gets its files only when all of them are complete."""
+    """Write a checkpoint into a folder, which gets its files only when all of them are complete.
+
+    Raises:
+        DiagnosticError: the machine does not fit, or the folder cannot be written or holds another model.
+    """
+    import signal
     from tempfile import TemporaryDirectory
 
     from qgpu.backends.transformer.allocate import AllocationError
@@ -121,13 +140,18 @@ def _write_checkpoint(folder: Path, write: Callable[[str], object]) -> None:
     from qgpu.backends.transformer.schedule import ScheduleError
 
     try:
+        _check_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
+        # A build that is ended takes its folder along.
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
         with TemporaryDirectory(prefix=".qgpuc-", dir=folder) as temporary:
             write(temporary)
-            # One that is there is of other tensors.
-            (folder / CERTIFICATE).unlink(missing_ok=True)
-            for file in Path(temporary).iterdir():
+            files = sorted(Path(temporary).iterdir(), key=lambda file: file.name == CONFIG)
+            for file in files:
                 file.replace(folder / file.name)
+            if not any(file.name == CERTIFICATE for file in files):
+                # One that is there is of other tensors.
+                (folder / CERTIFICATE).unlink(missing_ok=True)
     except (ScheduleError, AllocationError, NormError) as error:
         raise failure(f"the machine does not fit its model: {error}") from None
     except OSError as error:

@@ -28,11 +28,13 @@ class Found:
 
     Attributes:
         machine: its name.
+        kernel: the name of the kernel whose circuit it is; None for that of any program.
     """
 
     proof: Certificate
     machine: str | None = None
     differences: Sequence[Difference] | None = None
+    kernel: str | None = None
 
     @property
     def holds(self) -> bool:
@@ -51,7 +53,8 @@ class Found:
         if self.differences is None:
             return content
         not_shown = [what for what in content["not_shown"] if what != RIGHT_NUMBERS]
-        compared = {"machine": self.machine, "differences": [asdict(d) for d in self.differences]}
+        compared: dict[str, Any] = {"machine": self.machine, "kernel": self.kernel}
+        compared["differences"] = [asdict(d) for d in self.differences]
         return content | compared | {"not_shown": not_shown}
 
 
@@ -62,11 +65,13 @@ class Meaning:
     Attributes:
         machine: the name of the machine.
         conditions: what is taken for granted of its programs.
+        kernel: the name of the kernel that is in the weights.
     """
 
     machine: str
     layout: Layout
     conditions: Sequence[Condition] = ()
+    kernel: str | None = None
 
 
 def meant_machine(machine: MachineDescription) -> Meaning:
@@ -77,7 +82,8 @@ def meant_machine(machine: MachineDescription) -> Meaning:
 
 def meant_kernel(baked: BakedKernel) -> Meaning:
     """What a baked checkpoint is meant to be; it has its rows itself: nothing is taken for granted."""
-    return Meaning(baked.machine.name, lay_out(build_baked(baked), baked.machine.model))
+    layout = lay_out(build_baked(baked), baked.machine.model)
+    return Meaning(baked.machine.name, layout, kernel=baked.kernel.name)
 
 
 def certify(
@@ -94,7 +100,8 @@ def certify(
     if meaning is None:
         return Found(prove(directory, watch=watch))
     differences = check(directory, meaning.layout)
-    return Found(prove(directory, meaning.conditions, watch), meaning.machine, differences)
+    proof = prove(directory, meaning.conditions, watch)
+    return Found(proof, meaning.machine, differences, meaning.kernel)
 
 
 def certify_merged(

@@ -9,7 +9,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from qgpu.backends.transformer.merge.base import DEFAULTS, Base, MergeError, base_of
+from qgpu.backends.transformer.merge.shapes import model_tensors
+
 REQUIRED = {"model_type": "qwen3_5_text", "hidden_act": "silu", "attention_bias": False}
+
+ALTERED = ("quantization_config", "text_config")
+"""What makes a model of other weights, or of other parts, of a configuration."""
 
 
 class ProofError(ValueError):
@@ -53,7 +59,8 @@ class Checkpoint:
         from safetensors import SafetensorError, safe_open
 
         folder = Path(directory)
-        self.config: dict[str, Any] = _read_config(folder / "config.json")
+        self.config: dict[str, Any]
+        self.config, base = _read_config(folder / "config.json")
         self.dtype: str = self.config["dtype"]
         weights = folder / "model.safetensors"
         try:
@@ -64,6 +71,16 @@ class Checkpoint:
         except (OSError, SafetensorError) as error:
             raise ProofError(f"'{weights}': {error}") from None
         self._kind = getattr(torch, self.dtype)
+        self._check_shapes(base)
+
+    def _check_shapes(self, base: Base) -> None:
+        """Check that every tensor which the model of the configuration has is there, in its shape."""
+        for tensor in model_tensors(base, base.layer_types, base.hidden, base.vocabulary, tied=False):
+            if tensor.name not in self.names:
+                raise ProofError(f"no tensor '{tensor.name}'")
+            shape = tuple(self._file.get_slice(tensor.name).get_shape())
+            if shape != tensor.shape:
+                raise ProofError(f"tensor '{tensor.name}' should be {tensor.shape}; it is {shape}")
 
     def __getitem__(self, name: str) -> np.ndarray:
         """A tensor by name.
@@ -82,18 +99,32 @@ class Checkpoint:
         return found
 
 
-def _read_config(path: Path) -> dict[str, Any]:
+def _read_config(path: Path) -> tuple[dict[str, Any], Base]:
+    """The configuration with its defaults, and what it says of the sizes."""
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ProofError(f"'{path}': {error}") from None
     if not isinstance(config, dict):
         raise ProofError(f"'{path}' is not the configuration of a model")
-    for name, value in REQUIRED.items():
-        if config.get(name) != value:
-            raise ProofError(f"'{path}' has {name} = {config.get(name)!r}; what is proved is for {value!r}")
+    _check_model(config, path)
     if config.get("dtype") not in ("float32", "bfloat16"):
         raise ProofError(f"'{path}' has dtype = {config.get('dtype')!r}")
     if config.get("linear_num_key_heads") != config.get("linear_num_value_heads"):
         raise ProofError("key and value heads differ in number")
-    return config
+    try:
+        base = base_of(config, f"'{path}'")
+    except MergeError as error:
+        raise ProofError(str(error)) from None
+    if base.tied:
+        raise ProofError(f"'{path}' has tie_word_embeddings: what is proved is a head of its own")
+    return {**DEFAULTS, **config, "layer_types": list(base.layer_types)}, base
+
+
+def _check_model(config: dict[str, Any], path: Path) -> None:
+    for name, value in REQUIRED.items():
+        if config.get(name) != value:
+            raise ProofError(f"'{path}' has {name} = {config.get(name)!r}; what is proved is for {value!r}")
+    for name in ALTERED:
+        if config.get(name) is not None:
+            raise ProofError(f"'{path}' has a {name}: what is proved is for none")

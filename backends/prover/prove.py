@@ -23,6 +23,9 @@ FORMAT_VERSION = 1
 """Version of the certificate."""
 
 
+FINITE = 2.0**40
+"""Products of some numbers of this size are far from the end of the dtypes' ranges."""
+
 RIGHT_NUMBERS = "that the numbers are the right ones: an exact weight may be a wrong one"
 """Not shown of tensors alone; a comparison with a circuit shows it."""
 
@@ -52,7 +55,7 @@ class Certificate:
 
     Attributes:
         sha256: of model.safetensors.
-        conditions: what was taken for granted: of these bits of a program row at most one is 1.
+        conditions: what was taken for granted of programs: of these bits of a row at most one is 1.
         layers: bounds by half layer.
         not_shown: what the proof does not cover.
         failures: what is not proved.
@@ -140,7 +143,8 @@ class Proof:
         stream = stream.copy()
         self.certificate.layers.append(report)
         if kind == "full_attention":
-            self._attention(f"{prefix}.self_attn")
+            seen = self._norm(stream, f"{prefix}.input_layernorm", report)
+            self._attention(seen, f"{prefix}.self_attn")
         else:
             seen = self._norm(stream, f"{prefix}.input_layernorm", report)
             mixer = f"{prefix}.linear_attn"
@@ -173,7 +177,16 @@ class Proof:
         weight = self.checkpoint[f"{name}.weight"]
         return normalised(stream, weight, self.dtype, f"{name}.weight", self.fail, report)
 
-    def _attention(self, prefix: str) -> None:
+    def _attention(self, seen: Stream, prefix: str) -> None:
+        """Full attention puts nothing out: its last projection is 0, and what that multiplies is finite."""
+        for part in ("q_proj", "k_proj", "v_proj"):
+            name = f"{prefix}.{part}.weight"
+            sizes = np.abs(self.checkpoint[name]) @ seen.magnitude
+            for row in np.flatnonzero(sizes > FINITE):
+                self.fail(name, int(row), f"reaches {sizes[row]:g}: attention may not be finite")
+        for part in ("q_norm", "k_norm"):
+            if np.abs(self.checkpoint[f"{prefix}.{part}.weight"]).max() > FINITE:
+                self.fail(f"{prefix}.{part}.weight", None, "attention may not be finite")
         name = f"{prefix}.o_proj.weight"
         for row in np.flatnonzero((self.checkpoint[name] != 0).any(axis=1)):
             self.fail(name, int(row), "full attention puts something out")

@@ -116,7 +116,7 @@ def base_of(config: Any, where: str) -> Base:
         **{ours: _count(value, theirs, where) for ours, theirs in _COUNTS.items()},
         layer_types=_layer_types(value, where),
         tied=bool(value["tie_word_embeddings"]),
-        eps=float(value["rms_norm_eps"]),
+        eps=_eps(value["rms_norm_eps"], where),
         dtype=str(value.get("dtype") or value.get("torch_dtype") or "float32"),
     )
 
@@ -141,11 +141,18 @@ def _count(value: Mapping[str, Any], name: str, where: str) -> int:
     return value[name]
 
 
+def _eps(value: Any, where: str) -> float:
+    """A number that keeps every norm's root real, and is small beside what norms see."""
+    if type(value) not in (int, float) or not 0 < value < 1:
+        raise MergeError(f"{where}: rms_norm_eps is {value!r}, not a number between 0 and 1")
+    return float(value)
+
+
 def _layer_types(value: Mapping[str, Any], where: str) -> tuple[str, ...]:
     count = _count(value, "num_hidden_layers", where)
     every = _count(value, "full_attention_interval", where)
     given = value.get("layer_types") or [LAYER_KINDS[i % every == every - 1] for i in range(count)]
-    if len(given) != count or not set(given) <= set(LAYER_KINDS):
+    if not isinstance(given, list) or len(given) != count or not set(given) <= set(LAYER_KINDS):
         raise MergeError(f"{where}: layer_types does not name {count} layers of {' or '.join(LAYER_KINDS)}")
     if "full_attention" not in given:
         raise MergeError(f"{where}: no layer of full attention, which transformers' cache asks for")

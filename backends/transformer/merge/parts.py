@@ -163,7 +163,7 @@ def open_merged_checkpoint(directory: str | Path) -> MergedCheckpoint:
         )
     except OSError as error:
         raise MergeError(f"'{path}': {error.strerror}") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         if isinstance(error, MergeError):
             raise
         raise MergeError(f"'{folder}' is no merged checkpoint: {error}") from None
