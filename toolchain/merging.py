@@ -15,6 +15,7 @@ import click
 
 from qgpu.toolchain.diagnostics import failure
 from qgpu.toolchain.hub import ALL, CONFIG_ALONE, base_directory
+from qgpu.toolchain.outputs import end_in_order
 from qgpu.toolchain.progress import stages
 from qgpu.toolchain.proving import proved_content
 
@@ -125,6 +126,7 @@ def _build(plan: MergePlan, source: Path, output: Path, options: MergeOptions) -
     more = " --prove" if options.prove else ""
     chosen = f"--machine {plan.machine.name} --dtype {plan.dtype}{more}"
     command = f"qgpuc --emit-weights --base {base} {chosen} -o {output}"
+    end_in_order()
     with _progress(plan) as (written, proved):
         certify = functools.partial(certificate, plan, proved) if options.prove else None
         build_merged(plan, source, output, name, command, written, certify=certify)

@@ -1,6 +1,7 @@
 """The file that a command writes: whole or not at all, and never in the place of what the command reads."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,6 +23,11 @@ def check_output(inputs: Iterable[str], output: str) -> None:
     places = {os.path.realpath(file) for file in inputs if file != STANDARD}
     if output != STANDARD and os.path.realpath(output) in places:
         raise click.UsageError(f"The output file '{output}' is the input file.")
+
+
+def end_in_order() -> None:
+    """Let SIGTERM unwind the stack, as Ctrl-C does, so that what is half written is taken away."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
 def write_output(output: str, data: bytes) -> None:

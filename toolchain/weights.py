@@ -1,7 +1,6 @@
 """`qgpuc --emit-weights`: the checkpoint of a machine, of a kernel, or of a machine in a base."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from click.core import ParameterSource
 from qgpu.toolchain.diagnostics import failure
 from qgpu.toolchain.job import Job, compile_job, machine_named
 from qgpu.toolchain.merging import MergeOptions, merge_machine
+from qgpu.toolchain.outputs import end_in_order
 from qgpu.toolchain.progress import stages
 from qgpu.toolchain.proving import proved_content
 
@@ -131,7 +131,6 @@ def _write_checkpoint(folder: Path, write: Callable[[str], object]) -> None:
     Raises:
         DiagnosticError: the machine does not fit, or the folder cannot be written or holds another model.
     """
-    import signal
     from tempfile import TemporaryDirectory
 
     from qgpu.backends.transformer.allocate import AllocationError
@@ -142,8 +141,7 @@ def _write_checkpoint(folder: Path, write: Callable[[str], object]) -> None:
     try:
         _check_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        # A build that is ended takes its folder along.
-        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+        end_in_order()
         with TemporaryDirectory(prefix=".qgpuc-", dir=folder) as temporary:
             write(temporary)
             files = sorted(Path(temporary).iterdir(), key=lambda file: file.name == CONFIG)

@@ -18,6 +18,9 @@ from qgpu.backends.prover.facts import Cause, Facts, Term
 MOST = 2048
 """The most cases that are told apart."""
 
+PATTERNS = 32
+"""The most different ways in which causes are clipped; a program's rows use a unit in few."""
+
 Interval = tuple[np.ndarray, np.ndarray]
 """The lowest and the highest value in each case, int64."""
 
@@ -66,9 +69,16 @@ class Rows:
         return np.floor(found[:, 0]).astype(np.int64), np.ceil(found[:, 1]).astype(np.int64)
 
     def clipped(self, causes: Sequence[Cause]) -> Iterator[list[Cause]]:
-        """Causes of integer terms as they are in some of the cases, without those that add nothing there."""
+        """Causes of integer terms as they are in some of the cases, without those that add nothing there.
+
+        Once as they are where the cases differ too much.
+        """
         most = np.stack([self.term(cause.term)[1] for cause in causes])
-        for highest in np.unique(most, axis=1).T.tolist():
+        patterns = np.unique(most, axis=1)
+        if patterns.shape[1] > PATTERNS:
+            yield list(causes)
+            return
+        for highest in patterns.T.tolist():
             yield [
                 dataclasses.replace(cause, term=_at_most(cause.term, high))
                 for cause, high in zip(causes, highest, strict=True)
