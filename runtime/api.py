@@ -100,7 +100,7 @@ def compile(
     """
     _check_backend(backend)
     described = machine if isinstance(machine, MachineDescription) else load_description(machine or "default")
-    if Path(source).is_dir():
+    if _is_one_line(source) and os.path.isdir(source):
         raise failure("a folder: qgpu run takes a baked checkpoint", file=os.fspath(source))
     if _is_path(source):
         program, chosen = open_kernel(source, described, kernel)
@@ -124,7 +124,11 @@ def _is_path(source: str | os.PathLike[str]) -> bool:
     if not isinstance(source, str):
         return True
     suffixes = (SUFFIX, *(f".{language}" for language in LANGUAGES))
-    return "\n" not in source and Path(source).suffix in suffixes
+    return _is_one_line(source) and Path(source).suffix in suffixes
+
+
+def _is_one_line(source: str | os.PathLike[str]) -> bool:
+    return "\n" not in os.fspath(source)
 
 
 class CompiledKernel:

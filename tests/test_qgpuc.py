@@ -201,11 +201,12 @@ def fake_emitter(error: Exception | None = None):
 def test_weights_replace_files_of_their_names(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transformer, "emit_checkpoint", fake_emitter())
     Path("out").mkdir()
-    Path("out/notes.txt").write_text("mine")
-    Path("out/config.json").write_text("old")
+    for name in ("notes.txt", "config.json", "qgpu.json"):
+        Path("out", name).write_text("old")
     result = qgpuc("--emit-weights", "-o", "out", "--machine", "small", "--dtype", "bfloat16")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
-    assert sorted(os.listdir("out")) == ["config.json", "notes.txt"]
+    assert sorted(os.listdir("out")) == ["config.json", "notes.txt", "qgpu.json"]
+    assert Path("out/notes.txt").read_text() == "old"
     assert Path("out/config.json").read_text() == "small bfloat16"
 
 
@@ -221,10 +222,11 @@ def test_weights_that_fail_leave_the_folder_as_it_was(
 ) -> None:
     monkeypatch.setattr(transformer, "emit_checkpoint", fake_emitter(error))
     Path("out").mkdir()
-    Path("out/config.json").write_text("old")
+    for name in ("config.json", "qgpu.json"):
+        Path("out", name).write_text("old")
     result = qgpuc("--emit-weights", "-o", "out")
     assert (result.exit_code, result.stderr.split("\n")[0]) == (1, message)
-    assert os.listdir("out") == ["config.json"]
+    assert sorted(os.listdir("out")) == ["config.json", "qgpu.json"]
     assert Path("out/config.json").read_text() == "old"
 
 

@@ -80,3 +80,13 @@ def test_bad_arguments(vecadd: CompiledKernel, arguments: list[object], message:
 def test_bad_sizes(vecadd: CompiledKernel) -> None:
     with pytest.raises(ArgumentError, match="is not x, "):
         vecadd[(1, 1, 1, 1), 1]
+
+
+def test_a_launch_without_sizes_is_told_how(vecadd: CompiledKernel) -> None:
+    with pytest.raises(ArgumentError, match=r"write kernel\[grid, block\]"):
+        vecadd(np.zeros(1, np.int32), 1)
+
+
+def test_a_folder_is_no_source(tmp_path: Path) -> None:
+    with pytest.raises(DiagnosticError, match="a folder: qgpu run takes a baked checkpoint"):
+        compile(str(tmp_path), backend="reference")
