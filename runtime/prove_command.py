@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from qgpu.backends.machine.description import DescriptionError, load_description
+from qgpu.backends.machine.description import DescriptionError, MachineDescription, load_description
 from qgpu.runtime.baked import is_checkpoint, open_baked
 from qgpu.runtime.checkpoints import CheckpointError, baked_hash, checkpoint_machine, machine_difference
 from qgpu.toolchain.diagnostics import failure, reporting
@@ -19,9 +19,6 @@ from qgpu.toolchain.progress import stages
 
 if TYPE_CHECKING:
     from qgpu.backends.prover.certify import Found, Meaning
-
-CERTIFICATE = "certificate.json"
-"""What a checkpoint that was proved before it was written has besides."""
 
 
 @click.command("prove")
@@ -76,26 +73,30 @@ def _certify_merged(directory: str, machine: str | None, watch: Callable[[int], 
 
     if machine is None:
         return certify_merged(directory, None, watch)
-    described = load_description(machine)
-    if difference := machine_difference(checkpoint_machine(directory), described):
-        raise CheckpointError(f"'{directory}' is the checkpoint of another machine: {difference}")
+    described = _same_machine(directory, machine)
     return certify_merged(directory, meant_by(open_weights(directory), described), watch)
 
 
 def _meant(directory: str, machine: str) -> Meaning:
-    """The circuit that a checkpoint is meant to be.
+    """The circuit that a checkpoint is meant to be."""
+    from qgpu.backends.prover.certify import meant_kernel, meant_machine
+
+    if not is_checkpoint(directory):
+        return meant_machine(load_description(machine))
+    described = _same_machine(directory, machine)
+    return meant_machine(described) if baked_hash(directory) is None else meant_kernel(open_baked(directory))
+
+
+def _same_machine(directory: str, name: str) -> MachineDescription:
+    """The machine of a name, which a checkpoint has to be of.
 
     Raises:
         CheckpointError: the checkpoint says that it is another machine's.
     """
-    from qgpu.backends.prover.certify import meant_kernel, meant_machine
-
-    described = load_description(machine)
-    if not is_checkpoint(directory):
-        return meant_machine(described)
+    described = load_description(name)
     if difference := machine_difference(checkpoint_machine(directory), described):
         raise CheckpointError(f"'{directory}' is the checkpoint of another machine: {difference}")
-    return meant_machine(described) if baked_hash(directory) is None else meant_kernel(open_baked(directory))
+    return described
 
 
 def _tell_of_machine(directory: str) -> None:
@@ -115,6 +116,8 @@ def _tell_of_machine(directory: str) -> None:
 
 def _check_certificate(directory: str, certificate: str) -> None:
     """Refuse, before the work, a certificate in place of another file of the checkpoint, or in no folder."""
+    from qgpu.backends.transformer.checkpoint import CERTIFICATE
+
     files = (str(file) for file in Path(directory).rglob("*") if file.name != CERTIFICATE)
     check_output(files, certificate)
     if not Path(certificate).absolute().parent.is_dir():

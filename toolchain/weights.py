@@ -15,13 +15,13 @@ from qgpu.toolchain.outputs import end_in_order
 from qgpu.toolchain.progress import stages
 from qgpu.toolchain.proving import proved_content
 
-CONFIG, METADATA, SHARDS = "config.json", "qgpu.json", "model.safetensors.index.json"
-
 if TYPE_CHECKING:
+    from qgpu.backends.machine.baked import BakedKernel
     from qgpu.backends.machine.description import MachineDescription
     from qgpu.backends.machine.host import Dim3
-    from qgpu.backends.prover.certify import Meaning
     from qgpu.backends.transformer.stages import Tell
+
+CONFIG, METADATA, SHARDS = "config.json", "qgpu.json", "model.safetensors.index.json"
 
 
 def write_weights(
@@ -50,15 +50,12 @@ def _emit_weights(machine: "MachineDescription", folder: Path, dtype: str, prove
     """Write the checkpoint of a machine."""
     from qgpu.backends.transformer import emit_checkpoint
 
-    def write(directory: str, tell: "Tell") -> None:
-        emit_checkpoint(machine, directory, dtype, tell)
-        if prove:
-            from qgpu.backends.prover.certify import meant_machine
-
-            _certify(directory, meant_machine(machine), tell)
-
     with stages(f"checkpoint of machine '{machine.name}'") as tell:
-        _write_checkpoint(folder, lambda directory: write(directory, tell))
+        _write_checkpoint(
+            folder,
+            lambda directory: emit_checkpoint(machine, directory, dtype, tell),
+            lambda directory: _certify(directory, machine, tell) if prove else None,
+        )
 
 
 def write_baked(
@@ -86,16 +83,12 @@ def write_baked(
         baked = bake_kernel(kernel, program.machine, *shape)
     except LaunchError as error:
         raise failure(readable(str(error))) from None
-
-    def write(directory: str, tell: "Tell") -> None:
-        emit_baked(baked, directory, dtype, program.source, tell)
-        if prove:
-            from qgpu.backends.prover.certify import meant_kernel
-
-            _certify(directory, meant_kernel(baked), tell)
-
     with stages(f"checkpoint of kernel '{readable(kernel.name)}'") as tell:
-        _write_checkpoint(folder, lambda directory: write(directory, tell))
+        _write_checkpoint(
+            folder,
+            lambda directory: emit_baked(baked, directory, dtype, program.source, tell),
+            lambda directory: _certify(directory, baked, tell) if prove else None,
+        )
 
 
 def _check_folder(folder: Path) -> None:
@@ -109,24 +102,29 @@ def _check_folder(folder: Path) -> None:
         raise failure(f"cannot write '{folder}': '{blocked.name}' is a folder there")
 
 
-def _certify(directory: str, meaning: "Meaning", tell: "Tell") -> None:
-    """Prove a checkpoint, and put the certificate beside it.
+def _certify(directory: str, what: "MachineDescription | BakedKernel", tell: "Tell") -> None:
+    """Prove the checkpoint of a machine or a kernel, and put the certificate beside it.
 
     Raises:
         DiagnosticError: it is not proved.
     """
-    from qgpu.backends.prover.certify import certify
+    from qgpu.backends.machine.baked import BakedKernel
+    from qgpu.backends.prover.certify import certify, meant_kernel, meant_machine
     from qgpu.backends.transformer.checkpoint import CERTIFICATE
 
     tell("comparison with the circuit")
+    meaning = meant_kernel(what) if isinstance(what, BakedKernel) else meant_machine(what)
     found = certify(directory, meaning, lambda layer: tell(f"proof of layer {layer}"))
     Path(directory, CERTIFICATE).write_text(
         json.dumps(proved_content(found), indent=1) + "\n", encoding="utf-8"
     )
 
 
-def _write_checkpoint(folder: Path, write: Callable[[str], object]) -> None:
+def _write_checkpoint(folder: Path, write: Callable[[str], object], certify: Callable[[str], object]) -> None:
     """Write a checkpoint into a folder, which gets its files only when all of them are complete.
+
+    Args:
+        write, certify: are called with the directory that the files are made in.
 
     Raises:
         DiagnosticError: the machine does not fit, or the folder cannot be written or holds another model.
@@ -144,6 +142,7 @@ def _write_checkpoint(folder: Path, write: Callable[[str], object]) -> None:
         end_in_order()
         with TemporaryDirectory(prefix=".qgpuc-", dir=folder) as temporary:
             write(temporary)
+            certify(temporary)
             files = sorted(Path(temporary).iterdir(), key=lambda file: file.name == CONFIG)
             for file in files:
                 file.replace(folder / file.name)

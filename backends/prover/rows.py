@@ -68,22 +68,23 @@ class Rows:
         found = np.array([(values.min(), values.max()) for values in reached])[place.ravel()]
         return np.floor(found[:, 0]).astype(np.int64), np.ceil(found[:, 1]).astype(np.int64)
 
-    def clipped(self, causes: Sequence[Cause]) -> Iterator[list[Cause]]:
+    def clipped(self, causes: Sequence[Cause]) -> list[list[Cause]] | None:
         """Causes of integer terms as they are in some of the cases, without those that add nothing there.
 
-        Once as they are where the cases differ too much.
+        None where the cases differ too much.
         """
         most = np.stack([self.term(cause.term)[1] for cause in causes])
         patterns = np.unique(most, axis=1)
         if patterns.shape[1] > PATTERNS:
-            yield list(causes)
-            return
-        for highest in patterns.T.tolist():
-            yield [
+            return None
+        return [
+            [
                 dataclasses.replace(cause, term=_at_most(cause.term, high))
                 for cause, high in zip(causes, highest, strict=True)
                 if high > 0 or cause.term.lowers
             ]
+            for highest in patterns.T.tolist()
+        ]
 
     def _cliques(self, term: Term) -> list[list[tuple[int, int]]]:
         """The variables and weights of a term; of those together with one sign one at most is not 0."""
@@ -105,9 +106,9 @@ class Rows:
 
     def _made(self, variable: int) -> Interval:
         """What a variable's definition makes of what it reads, which is known."""
-        count, definition = self._facts.count[variable], self._facts.definition[variable]
         if variable in self._known:
             return self._known[variable]
+        count, definition = self._facts.count[variable], self._facts.definition[variable]
         if definition is None:
             return np.zeros(self._count, np.int64), np.full(self._count, count)
         terms = [self.term(term) for term in definition]

@@ -211,8 +211,9 @@ def _largest(causes: list[Cause], facts: Facts, guess: int = 1) -> float:
 def _largest_in_a_row(causes: list[Cause], facts: Facts, top: float) -> float:
     """The largest sum of terms that some row of the program allows, `top` where nothing is known of rows."""
     for rows in program_rows(facts):
-        found = max(Cone([c.term for c in clipped], facts).maximum() for clipped in rows.clipped(causes))
-        top = min(top, found)
+        clipped = rows.clipped(causes)
+        if clipped is not None:
+            top = min(top, max(Cone([c.term for c in some], facts).maximum() for some in clipped))
     return top
 
 
